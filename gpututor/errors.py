@@ -1,0 +1,86 @@
+"""The errors a reader can meet. Each says what was seen, why it can't be, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class GpututorError(Exception):
+    """Base of every error raised on purpose by gpututor."""
+
+
+class TimelineError(GpututorError, ValueError):
+    """A span, step or window that contradicts itself, or a file that is not a timeline."""
+
+
+class NotKnown(GpututorError, LookupError):
+    """A name that is not in one of our tables; the message lists near matches."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        known = list(known)
+        folded = {k.casefold(): k for k in known}
+        close = [folded[k] for k in get_close_matches(name.casefold(), folded, n=3, cutoff=0.4)]
+        tail = f"Did you mean {' or '.join(close)}?" if close else f"Known: {', '.join(known)}."
+        super().__init__(f'no {kind} is called "{name}". {tail}')
+        self.kind, self.name, self.close = kind, name, close
+
+
+class CardNotKnown(NotKnown):
+    """The card's name is not in data/cards.toml."""
+
+
+class HostNotKnown(NotKnown):
+    """The host's name is not in data/hosts.toml."""
+
+
+class MachineNotKnown(NotKnown):
+    """The machine's or instance's name is not in data/machines.toml."""
+
+
+class DataFileError(GpututorError, ValueError):
+    """One of our own tables in data/ is damaged; names the file, entry and field."""
+
+
+class KernelSpecError(GpututorError, ValueError):
+    """A described kernel or operator that contradicts itself, or a file that holds none."""
+
+
+class WrongDevice(GpututorError, RuntimeError):
+    """A model or batch lies on another device than the step is recorded on."""
+
+
+class StepFailed(GpututorError, RuntimeError):
+    """The reader's training step raised; the original exception is the cause."""
+
+
+class NoSteps(GpututorError, ValueError):
+    """Nothing to record: an empty loader, or fewer steps than were asked for."""
+
+
+class CorpusTooSmall(GpututorError, ValueError):
+    """More different sentences were asked for than our grammar makes."""
+
+
+class ExperimentError(GpututorError, RuntimeError):
+    """An experiment in the lab ended without a result: crash, stop, time budget or a raised error."""
+
+
+class MachineBusy(GpututorError, RuntimeError):
+    """Another measurement of real time holds the machine's lock."""
+
+
+class ProgressDamaged(GpututorError, ValueError):
+    """A learner's progress file can't be read; it was kept aside under another name."""
+
+
+class SessionRunning(GpututorError, RuntimeError):
+    """A second simulated GPU was started in a process that has one at work."""
+
+
+class NumericsOff(GpututorError, RuntimeError):
+    """A program needs a value that a simulated GPU without numerics does not compute."""
+
+
+class LedgerError(GpututorError, ValueError):
+    """A ledger whose accounts don't add up, or a question it can't answer."""

@@ -1,0 +1,69 @@
+"""Torch's autograd engine made safe for a device in Python.
+
+Backward runs on the caller's thread. An error inside it (a full card, a failing hook, Ctrl-C) must
+not reach torch's stream guard, which asks `DeviceGuard.type_` from C++ that may not throw: with a
+Python error pending that would end the process. So the guard first takes the pending error away
+and keeps it, and the wrapper around the engine raises it again.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import torch
+import torch.autograd.graph
+
+from gpututor.simgpu.session import thread
+
+_raise_pending = ctypes.pythonapi.Py_IsInitialized
+"""Any call through `pythonapi` raises the error that is pending in the interpreter."""
+
+
+class Guard(torch._C._acc.DeviceGuard):
+    """Torch's device guard for the simulated device."""
+
+    def type_(self) -> Any:
+        """The device type; also called while an error is on its way up."""
+        if thread.backward_depth:
+            try:
+                _raise_pending()
+            except BaseException as error:
+                thread.backward_error = error
+        return torch._C._autograd.DeviceType.PrivateUse1
+
+
+def wrap_engine() -> None:
+    """Make every backward run on its caller's thread and hand errors over whole."""
+    engine = torch.autograd.graph._engine_run_backward
+
+    def run_backward(*args: Any, **kwargs: Any) -> Any:
+        thread.backward_depth += 1
+        try:
+            with torch.autograd.set_multithreading_enabled(False):
+                return engine(*args, **kwargs)
+        except BaseException:
+            error, thread.backward_error = thread.backward_error, None
+            if error is not None:
+                raise error from None
+            raise
+        finally:
+            thread.backward_depth -= 1
+            thread.backward_error = None
+
+    torch.autograd.graph._engine_run_backward = run_backward
+    torch.autograd._engine_run_backward = run_backward  # type: ignore[attr-defined]
+
+
+def watch_optimizers() -> None:
+    """Note while an optimizer's step runs, so that its ops are accounted as such."""
+    from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+    def before(*_: Any) -> None:
+        thread.in_optimizer = 1
+
+    def after(*_: Any) -> None:
+        thread.in_optimizer = 0
+
+    register_optimizer_step_pre_hook(before)
+    register_optimizer_step_post_hook(after)

@@ -1,0 +1,242 @@
+"""The hot path: every op on the device comes through `run`, which accounts it and computes it on the CPU.
+
+One dictionary look-up an op: the key is the op with the forms of its tensors and its whole numbers;
+numbers with a fraction change every step (learning rates) and decide no shape, so they are left out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from gpututor.simgpu.forms import DEVICE_NAME, Block, Form, form_of
+from gpututor.simgpu.plans import Plan, cost_of, short_name
+from gpututor.simgpu.session import current, phase
+from gpututor.simgpu.special import SPECIAL, refuse_mixed_devices
+from gpututor.simgpu.tensor import SimTensor, become, host_of, new
+
+CPU = torch.device("cpu")
+META = torch.device("meta")
+YES, NO = object(), object()  # True == 1 with the same hash, and they give other dtypes
+
+plans: dict[tuple[Any, ...], Plan] = {}
+
+
+def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
+    """Account `op` on the running session and give its result."""
+    key: list[Any] = [op]
+    for a in args:
+        kind = type(a)
+        if kind is SimTensor:
+            key.append(a.form)
+        elif kind is int or a is None:
+            key.append(a)
+        elif kind is bool:
+            key.append(YES if a else NO)
+        elif kind is float:
+            key.append(float)
+        else:
+            key.append(key_of(a))
+    if kwargs:
+        for name, value in kwargs.items():
+            key.append(name)
+            key.append(key_of(value))
+    session = current.session
+    key.append(session.numerics)
+    whole = tuple(key)
+    plan = plans.get(whole)
+    if plan is None:
+        return first_time(whole, op, args, kwargs or {})
+    p = phase()
+    session.account(plan.entries[p] or plan.entry(p))
+    if session.numerics:
+        out = op(*[a.host if type(a) is SimTensor else on_host(a) for a in args], **host_kwargs(kwargs))
+        if plan.inplace:
+            return None if plan.returns_nothing else args[0]
+    else:
+        if plan.inplace:
+            return None if plan.returns_nothing else args[0]
+        out = None
+    return wrap_out(plan, out, args)
+
+
+def key_of(a: Any) -> Any:
+    """An argument as a part of the key."""
+    kind = type(a)
+    if kind is SimTensor:
+        return a.form
+    if kind is float:
+        return float
+    if kind is bool:
+        return YES if a else NO
+    if kind is list or kind is tuple:
+        return tuple(map(key_of, a))
+    if isinstance(a, torch.Tensor):
+        return (a.size(), a.dtype, a.device)
+    return a
+
+
+def on_host(a: Any) -> Any:
+    """An argument with simulated tensors replaced by their values."""
+    if type(a) is SimTensor:
+        return host_of(a)
+    if type(a) is list or type(a) is tuple:
+        return [on_host(x) for x in a]
+    return a
+
+
+def host_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
+    """Keyword arguments for the CPU op: the device becomes the CPU."""
+    if not kwargs:
+        return {}
+    out = {name: on_host(value) for name, value in kwargs.items()}
+    if out.get("device") is not None:
+        out["device"] = CPU
+    return out
+
+
+def wrap_out(plan: Plan, out: Any, args: tuple[Any, ...]) -> Any:
+    """The op's results as simulated tensors of the planned forms."""
+    if plan.outs is None:
+        return out
+    memory = current.session.memory
+    shared = None if plan.alias is None else args[plan.alias].block
+    if plan.single:
+        form = plan.outs[0]
+        assert form is not None
+        return new(form, out, shared or Block(form.n_bytes, memory))
+    hosts = out if out is not None else [None] * len(plan.outs)
+    return tuple(
+        new(form, host, shared or Block(form.n_bytes, memory)) if form is not None else host
+        for form, host in zip(plan.outs, hosts, strict=True)
+    )
+
+
+# --- an op seen for the first time with these forms -------------------------------------------------------------
+
+
+def first_time(key: tuple[Any, ...] | None, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run the op the careful way and remember what can be remembered."""
+    session = current.session
+    special = SPECIAL.get(op)
+    if special is not None:
+        done = special(session, op, args, kwargs)
+        if done is not NotImplemented:
+            return done
+    refuse_mixed_devices(op, args)
+    if torch.Tag.inplace_view in op.tags or op in RESIZING:
+        return reshape_in_place(op, args, kwargs)
+    out_names = [a.name for a in op._schema.arguments if a.is_out and a.name in kwargs]
+    if out_names:
+        return into_out(op, args, kwargs, out_names)
+    if torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "CompositeImplicitAutograd"):
+        parts = op.decompose(*args, **kwargs)  # inference_mode hands composite ops over whole
+        if parts is not NotImplemented:
+            return parts
+    return compute_and_plan(key, op, args, kwargs)
+
+
+RESIZING = (torch.ops.aten.resize_.default, torch.ops.aten.set_.source_Tensor)
+
+
+def compute_and_plan(key: tuple[Any, ...] | None, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Compute on the CPU (or on meta tensors), account, and keep the plan under `key` unless it is None."""
+    session = current.session
+    schema = op._schema
+    plan = Plan(short_name(op))
+    plan.inplace = schema.is_mutable and schema.name.endswith("_")
+    plan.returns_nothing = not schema.returns
+    view = any(a.alias_info and not a.alias_info.is_write for a in schema.arguments)
+    plan.alias = 0 if view and args and type(args[0]) is SimTensor else None
+    hosted = host_kwargs(kwargs)
+    if not session.numerics and hosted.get("device") is not None:
+        hosted["device"] = META
+    out = op(*[meta_if_off(on_host(a), session.numerics) for a in args], **hosted)
+    if plan.inplace:
+        forms: tuple[Form | None, ...] = (args[0].form,) if args and type(args[0]) is SimTensor else ()
+    else:
+        forms = forms_of(plan, out, device_index(args, kwargs))
+    plan.cost = cost_of(op, args, kwargs, forms, view)
+    session.account(plan.entry(phase()))
+    if key is not None:
+        plans[key] = plan
+    if plan.inplace:
+        return None if plan.returns_nothing else args[0]
+    return wrap_out(plan, out if session.numerics or plan.outs is None else None, args)
+
+
+def meta_if_off(a: Any, numerics: bool) -> Any:
+    """With numerics off, CPU tensors join the others on the meta device."""
+    if numerics:
+        return a
+    if isinstance(a, torch.Tensor) and a.device.type == "cpu":
+        return a.to("meta")
+    if type(a) is list:
+        return [meta_if_off(x, numerics) for x in a]
+    return a
+
+
+def forms_of(plan: Plan, out: Any, index: int) -> tuple[Form | None, ...]:
+    """The results' forms, noted in the plan as well."""
+    if isinstance(out, torch.Tensor):
+        plan.outs = (form_of(out.size(), out.stride(), out.dtype, index),)
+    elif isinstance(out, tuple | list):
+        plan.single = False
+        plan.outs = tuple(
+            form_of(o.size(), o.stride(), o.dtype, index) if isinstance(o, torch.Tensor) else None for o in out
+        )
+    else:
+        plan.outs = None
+        return ()
+    return plan.outs
+
+
+def device_index(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """On which simulated GPU the result lies."""
+    wanted = kwargs.get("device")
+    if wanted is not None and torch.device(wanted).type == DEVICE_NAME:
+        return torch.device(wanted).index or 0
+    for a in args:
+        first = a[0] if type(a) is list and a else a
+        if type(first) is SimTensor:
+            return first.form.device.index or 0
+    return 0
+
+
+def reshape_in_place(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Ops that change the tensor itself: t_, squeeze_, resize_, set_."""
+    session = current.session
+    host = host_of(args[0])
+    op(host, *[on_host(a) for a in args[1:]], **host_kwargs(kwargs))
+    become(args[0], host)
+    plan = Plan(short_name(op))
+    plan.cost = cost_of(op, args, kwargs, (), view=True)
+    session.account(plan.entry(phase()))
+    return args[0]
+
+
+def into_out(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], names: list[str]) -> Any:
+    """Ops that write into tensors handed to them as `out=`, which may change size on the way."""
+    session = current.session
+    hosted = host_kwargs(kwargs)
+    op(*[meta_if_off(on_host(a), session.numerics) for a in args], **hosted)
+    forms = []
+    for name in names:
+        t, host = kwargs[name], hosted[name]
+        if host.size() != t.form.size or host.stride() != t.form.stride:
+            become(t, host)
+        forms.append(t.form)
+    plan = Plan(short_name(op))
+    plan.cost = cost_of(op, args, {k: v for k, v in kwargs.items() if k not in names}, tuple(forms), view=False)
+    session.account(plan.entry(phase()))
+    results = tuple(kwargs[name] for name in names)
+    return results[0] if len(results) == 1 else results
+
+
+def dispatch(cls: Any, op: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+    """Torch's entry for ops on `SimTensor`."""
+    return run(op, args, kwargs)
+
+
+SimTensor.__torch_dispatch__ = classmethod(dispatch)  # type: ignore[assignment]

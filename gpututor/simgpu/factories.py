@@ -1,0 +1,70 @@
+"""Ops without a tensor argument, which torch sends to the device's own kernels and not to the tensor class.
+
+They are registered one by one, since torch's boxed fallback refuses Python while a user's dispatch mode is
+active; the fallback stays for whatever is not in the list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from gpututor.simgpu.dispatch import compute_and_plan, run
+from gpututor.simgpu.tensor import SimTensor
+
+DIRECT = (
+    "empty.memory_format",
+    "empty_strided",
+    "fill_.Scalar",
+    "zero_",
+    "lift_fresh",
+    "uniform_",
+    "normal_",
+    "random_",
+    "random_.from",
+    "random_.to",
+    "eye.m_out",
+    "eye.out",
+    "linspace.out",
+    "randperm.generator_out",
+    "triu_indices",
+    "tril_indices",
+)
+_aten = torch.library.Library("aten", "IMPL")
+_all = torch.library.Library("_", "IMPL")
+
+
+def register_factories() -> None:
+    """Make `torch.zeros(…, device="simgpu")` and its relatives reach us."""
+    for name in DIRECT:
+        base, _, overload = name.partition(".")
+        _aten.impl(name, _direct(getattr(getattr(torch.ops.aten, base), overload or "default")), "PrivateUse1")
+    _aten.impl("_copy_from", copy_from, "PrivateUse1")
+    _aten.impl("arange.start_step", arange, "PrivateUse1")
+    _aten.impl("arange.start", arange, "PrivateUse1")
+    _aten.impl("arange", lambda end, **k: arange(0, end, **k), "PrivateUse1")
+    _all.fallback(lambda op, *a, **k: run(op, a, k), dispatch_key="PrivateUse1")
+
+
+def _direct(op: Any) -> Callable[..., Any]:
+    return lambda *args, **kwargs: run(op, args, kwargs)
+
+
+def copy_from(source: Any, target: Any, non_blocking: bool = False) -> Any:
+    """Reached inside `torch.tensor(…, device="simgpu")`, where the tensor class is passed by."""
+    if type(target) is SimTensor:
+        if target.host is not None:
+            target.host.copy_(source.host if type(source) is SimTensor else source)
+    else:
+        target.copy_(source.host)
+    return target
+
+
+def arange(
+    start: Any, end: Any, step: Any = 1, *, dtype: Any = None, layout: Any = None, device: Any = None, **_: Any
+) -> Any:
+    """Numbers from `start` to before `end`; floats decide the length, so nothing is remembered."""
+    op = torch.ops.aten.arange.start_step
+    return compute_and_plan(None, op, (start, end, step), {"dtype": dtype, "device": device or torch.device("simgpu")})

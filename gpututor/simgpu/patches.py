@@ -1,0 +1,138 @@
+"""Seams of torch that offer a device in Python no hook, closed from outside.
+
+Each function closes one; all are applied once, when the device is registered.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+from typing import Any
+
+import torch
+
+from gpututor.simgpu import streams
+from gpututor.simgpu.device_module import memory
+from gpututor.simgpu.session import current
+from gpututor.simgpu.special import copy_out, is_pinned, values
+from gpututor.simgpu.tensor import SimTensor
+
+
+def keep_parameters_on_move() -> None:
+    """`Module.to` swaps a parameter's contents and keeps the object, so ties and optimizers survive."""
+    apply_to_all = torch.nn.Module._apply
+
+    def _apply(self: torch.nn.Module, fn: Any, recurse: bool = True) -> torch.nn.Module:
+        before = torch.__future__.get_swap_module_params_on_conversion()
+        if not before and any(type(p) is SimTensor or type(p.data) is SimTensor for p in self.parameters()):
+            torch.__future__.set_swap_module_params_on_conversion(True)
+        try:
+            return apply_to_all(self, fn, recurse)
+        finally:
+            torch.__future__.set_swap_module_params_on_conversion(before)
+
+    torch.nn.Module._apply = _apply  # type: ignore[method-assign]
+
+
+def allow_foreach() -> None:
+    """Optimizers take the foreach path by default on CUDA; let them take it here."""
+    for module in ("torch.optim.optimizer", "torch.utils._foreach_utils"):
+        supported = importlib.import_module(module)._foreach_supported_types
+        if SimTensor not in supported:
+            supported.append(SimTensor)
+
+
+def pin_on_the_host() -> None:
+    """Pinned memory is a mark on the storage; it decides whether a copy may overlap."""
+
+    def pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
+        if type(self) is SimTensor:
+            raise RuntimeError("cannot pin a tensor of the simulated GPU; only dense CPU tensors can be pinned")
+        if is_pinned(self):
+            return self
+        pinned = self.clone()
+        pinned.untyped_storage()._gpututor_pinned = True  # type: ignore[attr-defined]
+        return pinned
+
+    def pinned(self: torch.Tensor, device: Any = None) -> bool:
+        return type(self) is not SimTensor and is_pinned(self)
+
+    torch.Tensor.pin_memory = pin_memory  # type: ignore[method-assign, assignment]
+    torch.Tensor.is_pinned = pinned  # type: ignore[method-assign, assignment]
+
+
+def _seen_by_host(t: SimTensor, what: str) -> torch.Tensor:
+    """The values, for showing; the host waits for the card as it would for CUDA."""
+    copy_out(current.session, what, t.form.n_bytes)
+    host: torch.Tensor = values(t, what)
+    return host.detach()
+
+
+def show_values() -> None:
+    """repr, format, tolist and deepcopy without thirty device ops each."""
+
+    def shown(self: SimTensor, **_: Any) -> str:
+        if self.host is None:
+            body = f"..., size={tuple(self.form.size)}, numerics off"
+        else:
+            body = repr(_seen_by_host(self, "print"))[len("tensor(") : -1]
+        grad = self.grad_fn
+        tail = (
+            f", grad_fn=<{type(grad).__name__}>"
+            if grad is not None
+            else ", requires_grad=True"
+            if self.requires_grad
+            else ""
+        )
+        head = "Parameter containing:\n" if isinstance(self, torch.nn.Parameter) else ""
+        return f"{head}tensor({body}, device='{self.device}'{tail})"
+
+    def formatted(self: SimTensor, spec: str) -> str:
+        return format(_seen_by_host(self, "print").item(), spec) if self.dim() == 0 else repr(self)
+
+    def refuse_numpy(self: SimTensor, *_: Any, **__: Any) -> Any:
+        raise TypeError(
+            f"can't convert {self.device} device type tensor to numpy. "
+            "Use Tensor.cpu() to copy the tensor to host memory first."
+        )
+
+    def deepcopied(self: SimTensor, memo: dict[int, Any]) -> Any:
+        if id(self) in memo:
+            return memo[id(self)]
+        twin = self.detach().clone().requires_grad_(self.requires_grad)
+        if isinstance(self, torch.nn.Parameter):
+            twin = torch.nn.Parameter(twin, self.requires_grad)
+        if self.grad is not None:
+            twin.grad = copy.deepcopy(self.grad, memo)
+        memo[id(self)] = twin
+        return twin
+
+    for name, method in {
+        "__repr__": shown,
+        "__format__": formatted,
+        "numpy": refuse_numpy,
+        "__array__": refuse_numpy,
+        "__deepcopy__": deepcopied,
+        "tolist": lambda self: _seen_by_host(self, "tolist").tolist(),
+    }.items():
+        setattr(SimTensor, name, method)
+
+
+def serve_accelerator_calls() -> None:
+    """`torch.accelerator` and the device-free Stream and Event ask C++, which knows no Python device."""
+    torch.accelerator.synchronize = streams.synchronize  # type: ignore[assignment]
+    torch.accelerator.memory_allocated = lambda device=None: memory().in_use_bytes  # type: ignore[assignment]
+    torch.accelerator.current_stream = streams.current_stream  # type: ignore[assignment]
+    torch.Event = streams.Event  # type: ignore[assignment, misc]
+    torch.Stream = streams.Stream  # type: ignore[assignment, misc]
+
+
+def apply_all() -> None:
+    """Close every seam."""
+    keep_parameters_on_move()
+    allow_foreach()
+    pin_on_the_host()
+    show_values()
+    serve_accelerator_calls()
+
+

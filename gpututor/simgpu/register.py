@@ -1,0 +1,54 @@
+"""Make torch know the device "simgpu". Once a process, and only when it is asked for.
+
+Once registered, torch takes it for *the* accelerator of the process, ahead of a real GPU: so a real one is
+measured in another process.
+"""
+
+from __future__ import annotations
+
+import threading
+
+_lock = threading.Lock()
+_done = False
+
+
+def register() -> None:
+    """Register the device; later calls do nothing."""
+    global _done
+    with _lock:
+        if _done:
+            return
+        _register()
+        _done = True
+
+
+def _register() -> None:
+    import torch
+    from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
+
+    from gpututor.cards import DEFAULT_MACHINE, machine
+    from gpututor.simgpu import autograd, device_module, dispatch, factories, patches, whole_ops
+    from gpututor.simgpu.forms import DEVICE_NAME
+    from gpututor.simgpu.session import Session, current
+
+    class Hooks(torch._C._acc.PrivateUse1Hooks):
+        def is_available(self) -> bool:
+            return True
+
+        def has_primary_context(self, index: int) -> bool:
+            return True
+
+        def is_built(self) -> bool:
+            return True
+
+    # what runs outside any session is accounted on the default machine, without a tape
+    current.session = Session(machine(DEFAULT_MACHINE), keep_tape=False)
+    _setup_privateuseone_for_python_backend(
+        DEVICE_NAME, backend_module=device_module.build(), hook=Hooks(), device_guard=autograd.Guard()
+    )
+    autograd.wrap_engine()
+    autograd.watch_optimizers()
+    factories.register_factories()
+    whole_ops.register_whole_ops()
+    patches.apply_all()
+    assert dispatch.plans is not None  # imported for its registration on the tensor class

@@ -1,0 +1,193 @@
+"""Ops that are more than arithmetic: copies across the link, values read by the host, shapes that data decide."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from gpututor.errors import NumericsOff
+from gpututor.model.tape import PHASES, CopyCall, Sync
+from gpututor.simgpu.forms import DEVICE_NAME
+from gpututor.simgpu.plans import Plan, cost_of, short_name
+from gpututor.simgpu.session import Session, phase
+from gpututor.simgpu.tensor import SimTensor, wrap
+
+aten = torch.ops.aten
+Special = Callable[[Session, Any, tuple[Any, ...], dict[str, Any]], Any]
+SPECIAL: dict[Any, Special] = {}
+
+
+def special(*ops: Any) -> Callable[[Special], Special]:
+    """Register a function for these ops; it may give NotImplemented to leave the ordinary way."""
+
+    def note(function: Special) -> Special:
+        for op in ops:
+            SPECIAL[op] = function
+        return function
+
+    return note
+
+
+def is_pinned(t: torch.Tensor) -> bool:
+    """Whether `pin_memory()` was called on this CPU tensor or on one whose memory it shares."""
+    return bool(getattr(t.untyped_storage(), "_gpututor_pinned", False))
+
+
+def copy_in(session: Session, name: str, source: torch.Tensor, n_bytes: int, non_blocking: bool) -> None:
+    """Account a copy from host memory to the card."""
+    pinned = is_pinned(source)
+    session.account(CopyCall(name, True, n_bytes, pinned, not (non_blocking and pinned), PHASES[phase()]))
+
+
+def copy_out(session: Session, name: str, n_bytes: int, blocking: bool = True) -> None:
+    """Account a copy from the card to host memory."""
+    session.account(CopyCall(name, False, n_bytes, not blocking, blocking, PHASES[phase()]))
+
+
+@special(aten.copy_.default)
+def copy_(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Across the link this is a copy; within the card an ordinary kernel."""
+    target, source = args[0], args[1]
+    non_blocking = bool(args[2]) if len(args) > 2 else bool(kwargs.get("non_blocking", False))
+    if type(target) is SimTensor and type(source) is SimTensor:
+        return NotImplemented
+    if type(target) is SimTensor:
+        copy_in(session, "copy to the GPU", source, source.numel() * source.element_size(), non_blocking)
+        if target.host is not None:
+            target.host.copy_(source)
+    else:
+        copy_out(session, "copy to the host", source.form.n_bytes, not (non_blocking and is_pinned(target)))
+        target.copy_(values(source, "copying to the host"))
+    return target
+
+
+@special(aten._to_copy.default)
+def to_copy(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`.cpu()` and `.to("cpu")` copy out and wait; a change of dtype on the card is an ordinary kernel."""
+    wanted = kwargs.get("device")
+    source = args[0]
+    if wanted is None or torch.device(wanted).type == DEVICE_NAME:
+        if type(source) is SimTensor:
+            return NotImplemented
+        dtype = kwargs.get("dtype") or source.dtype
+        copy_in(session, "copy to the GPU", source, source.numel() * source.element_size(), False)
+        host = source.to(dtype, copy=True)
+        t = wrap(host, index=torch.device(wanted).index or 0 if wanted is not None else 0)
+        if not session.numerics:
+            t.host = None
+        return t
+    if torch.device(wanted).type != "cpu":
+        raise RuntimeError(f"a simulated tensor can be copied to the CPU or to {DEVICE_NAME}, not to {wanted}")
+    copy_out(session, "copy to the host", source.form.n_bytes)
+    rest = {k: v for k, v in kwargs.items() if k not in ("device", "non_blocking", "pin_memory")}
+    host = values(source, "copying to the host")
+    return aten._to_copy.default(host, **rest)
+
+
+@special(aten._local_scalar_dense.default)
+def local_scalar(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`.item()`: the host waits for the card and copies one number out."""
+    source = args[0]
+    copy_out(session, "item", source.form.n_bytes)
+    if source.host is not None:
+        return op(source.host)
+    return False if source.form.dtype is torch.bool else 0.0 if source.form.dtype.is_floating_point else 0
+
+
+@special(aten.equal.default)
+def equal(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`torch.equal` answers the host, so it waits."""
+    refuse_mixed_devices(op, args)
+    hosts = [values(a, "torch.equal") for a in args]
+    plan = Plan(short_name(op))
+    plan.cost = cost_of(op, args, kwargs, (args[0].form,), view=False)
+    session.account(plan.entry(phase()))
+    copy_out(session, "equal", 1)
+    return op(*hosts)
+
+
+def data_decide_the_shape(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """nonzero, masks, unique: the host must learn the size, so it waits; nothing is remembered."""
+    from gpututor.simgpu.dispatch import compute_and_plan
+
+    refuse_mixed_devices(op, args)
+    if not session.numerics:
+        raise NumericsOff(
+            f"{short_name(op)} gives a tensor whose size depends on values, and numerics are off, so there are none; "
+            "open the session with numerics=True"
+        )
+    out = compute_and_plan(None, op, args, kwargs)
+    session.account(Sync(short_name(op), 0))
+    return out
+
+
+def index(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Indexing by a mask waits like nonzero does; by numbers it doesn't."""
+    masks = [i for i in args[1] if isinstance(i, torch.Tensor) and i.dtype in (torch.bool, torch.uint8)]
+    return data_decide_the_shape(session, op, args, kwargs) if masks else NotImplemented
+
+
+SPECIAL[aten.index.Tensor] = index
+for _name in (
+    "nonzero.default",
+    "masked_select.default",
+    "_unique2.default",
+    "unique_dim.default",
+    "unique_consecutive.default",
+    "bincount.default",
+    "repeat_interleave.Tensor",
+    "argwhere.default",
+):
+    _base, _, _overload = _name.partition(".")
+    if hasattr(aten, _base):
+        SPECIAL[getattr(getattr(aten, _base), _overload)] = data_decide_the_shape
+
+
+@special(aten._nested_tensor_from_mask_left_aligned.default)
+def left_aligned(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Nested tensors can't be wrapped; TransformerEncoder then keeps the padded path."""
+    return False
+
+
+@special(aten._pack_padded_sequence.default)
+def pack(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Lengths stay on the host, as with CUDA: the second result is a CPU tensor."""
+    padded, lengths, batch_first = args
+    data, batch_sizes = op(values(padded, "packing"), lengths, batch_first)
+    packed = wrap(data)
+    plan = Plan(short_name(op))
+    plan.cost = cost_of(op, (padded,), {}, (packed.form,), view=False)
+    session.account(plan.entry(phase()))
+    return packed, batch_sizes
+
+
+def values(t: Any, what: str) -> Any:
+    """The numbers of a simulated tensor, which the host wants to see."""
+    if type(t) is not SimTensor:
+        return t
+    if t.host is None:
+        raise NumericsOff(
+            f"{what} needs the values of a tensor made with numerics off, and there are none; "
+            "open the session with numerics=True"
+        )
+    return t.host
+
+
+TAKES_HOST_TENSORS = frozenset(
+    {"aten::copy_", "aten::index", "aten::index_put_", "aten::_index_put_impl_", "aten::index_put", "aten::set_"}
+)
+
+
+def refuse_mixed_devices(op: Any, args: tuple[Any, ...]) -> None:
+    """What CUDA refuses: tensors of two devices in one op, single numbers excepted."""
+    if op._schema.name in TAKES_HOST_TENSORS:
+        return
+    flat = [x for a in args for x in (a if type(a) in (list, tuple) else (a,))]
+    devices = {str(t.device) for t in flat if isinstance(t, torch.Tensor) and t.dim() > 0}
+    if len(devices) > 1:
+        raise RuntimeError(
+            "Expected all tensors to be on the same device, but found at least two devices, "
+            f"{' and '.join(sorted(devices))}! (when running {short_name(op)})"
+        )

@@ -1,0 +1,69 @@
+"""The tensor of the simulated device: a form, memory on the card, and the numbers on the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from gpututor.simgpu.forms import Block, Form, form_of
+from gpututor.simgpu.session import current
+
+_make = torch.Tensor._make_wrapper_subclass
+_strided = torch.strided
+
+
+class SimTensor(torch.Tensor):
+    """What `x.to("simgpu")` gives. `host` holds its values on the CPU, or None with numerics off."""
+
+    form: Form
+    host: torch.Tensor | None
+    block: Block
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(  # replaced by dispatch.py, which needs this class first
+        cls, op: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        raise NotImplementedError
+
+    def __tensor_flatten__(self) -> tuple[list[str], tuple[str]]:
+        """Makes Module.to keep the identity of parameters, so that tied weights stay tied."""
+        return ["host"], (str(self.form.device),)
+
+    @staticmethod
+    def __tensor_unflatten__(inner: dict[str, torch.Tensor], context: Any, size: Any, stride: Any) -> SimTensor:
+        return wrap(inner["host"])
+
+
+def new(form: Form, host: torch.Tensor | None, block: Block) -> SimTensor:
+    """A tensor of this form over these values and this memory."""
+    t: SimTensor = _make(SimTensor, form.size, form.stride, 0, None, form.dtype, _strided, form.device)
+    t.form, t.host, t.block = form, host, block
+    return t
+
+
+def wrap(host: torch.Tensor, block: Block | None = None, index: int = 0) -> SimTensor:
+    """The simulated twin of a CPU tensor, in `block` or in memory of its own."""
+    form = form_of(host.size(), host.stride(), host.dtype, index)
+    return new(form, host, block if block is not None else Block(form.n_bytes, current.session.memory))
+
+
+def host_of(t: SimTensor) -> torch.Tensor:
+    """The values on the CPU; with numerics off a tensor of the same form on torch's meta device."""
+    if t.host is not None:
+        return t.host
+    return torch.empty_strided(t.form.size, t.form.stride, dtype=t.form.dtype, device="meta")
+
+
+def become(t: SimTensor, host: torch.Tensor) -> None:
+    """Give `t` another size, strides or storage in place, as `t_`, `resize_` and `set_` do."""
+    form = form_of(host.size(), host.stride(), host.dtype, t.form.device.index)
+    with torch._C._DisableTorchDispatch():
+        torch.Tensor.data.__set__(  # type: ignore[attr-defined]
+            t, _make(SimTensor, form.size, form.stride, 0, None, form.dtype, _strided, form.device)
+        )
+    if form.n_bytes != t.form.n_bytes:
+        t.block = Block(form.n_bytes, current.session.memory)
+    t.form, t.host = form, host if host.device.type != "meta" else None

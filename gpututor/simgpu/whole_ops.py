@@ -1,0 +1,249 @@
+"""Ops that a CUDA card runs as one, and a CPU as many: recurrent layers, attention, dropout.
+
+Each is taken whole, above torch's own decomposition, computed by the CPU's own kernel with the CPU's own
+autograd inside, and accounted as the card's library would run it. Values and gradients are the CPU's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from gpututor.model.lowering import lower
+from gpututor.model.spec import OpCall, TensorMeta
+from gpututor.model.tape import PHASES, TapeOp
+from gpututor.simgpu.forms import DTYPE_NAME
+from gpututor.simgpu.plans import outline
+from gpututor.simgpu.session import current, phase
+from gpututor.simgpu.tensor import SimTensor, host_of, wrap
+
+Compute = Callable[..., tuple[torch.Tensor, ...]]
+_entries: dict[tuple[Any, ...], TapeOp] = {}
+
+
+def account(name: str, caller: int, args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...], outs: Any) -> None:
+    """Write one whole op on the tape."""
+    key = (name, caller, args, kwargs, outs)
+    entry = _entries.get(key)
+    if entry is None:
+        cost = lower(OpCall(name, args, kwargs, outs, torch.backends.cuda.matmul.allow_tf32))
+        entry = _entries[key] = TapeOp(name.removeprefix("gpututor."), cost.host, PHASES[caller], cost.kernels)
+    current.session.account(entry)
+
+
+class Whole(torch.autograd.Function):
+    """Runs `compute` on the CPU twins of `tensors`, and its backward through the CPU's graph."""
+
+    @staticmethod
+    def forward(ctx: Any, compute: Compute, note: Note, *tensors: Any) -> Any:  # type: ignore[override]
+        """The results of `compute`; `note` accounts the op."""
+        session = current.session
+        train = any(ctx.needs_input_grad)
+        ctx.note, ctx.index = note, next(t.form.device.index for t in tensors if type(t) is SimTensor) or 0
+        hosts = [twin(t) for t in tensors]
+        with torch.set_grad_enabled(train):
+            outs = compute(*hosts)
+        ctx.hosts, ctx.outs = hosts, outs
+        note.forward(tuple(outline(t) for t in tensors), tuple(outline(o) for o in outs))
+        found = tuple(wrap(o.detach(), index=ctx.index) for o in outs)
+        if not session.numerics:
+            for t in found:
+                t.host = None
+        return found
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *grads: Any) -> Any:  # type: ignore[override]
+        """Gradients of the tensors, by the CPU's own autograd."""
+        session = current.session
+        pairs = [
+            (out, host_of(g)) for out, g in zip(ctx.outs, grads, strict=True) if g is not None and out.requires_grad
+        ]
+        need = [h for h in ctx.hosts if isinstance(h, torch.Tensor) and h.requires_grad]
+        found = iter(
+            torch.autograd.grad(
+                [o for o, _ in pairs], need, [g for _, g in pairs], allow_unused=True, retain_graph=True
+            )
+        )
+        ctx.note.backward(tuple(outline(g) for _, g in pairs), tuple(outline(h) for h in need))
+        results: list[Any] = [None, None]
+        for h in ctx.hosts:
+            g = next(found) if isinstance(h, torch.Tensor) and h.requires_grad else None
+            t = wrap(g, index=ctx.index) if g is not None else None
+            if t is not None and not session.numerics:
+                t.host = None
+            results.append(t)
+        return tuple(results)
+
+
+def twin(t: Any) -> Any:
+    """A leaf on the CPU with the same values, which asks for a gradient where `t` does."""
+    if type(t) is not SimTensor:
+        return t
+    host = host_of(t)
+    return host.detach().requires_grad_(t.requires_grad and host.is_floating_point())
+
+
+class Note:
+    """How one whole op is accounted, forward and backward."""
+
+    def __init__(self, name: str, kwargs: dict[str, Any]) -> None:
+        self.name, self.kwargs, self.caller = name, tuple(kwargs.items()), phase()
+
+    def forward(self, args: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
+        """The forward call."""
+        account(f"{self.name}.forward", self.caller, args, self.kwargs, outs)
+
+    def backward(self, args: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
+        """The backward call; shapes of the forward tensors are in the keyword arguments."""
+        account(f"{self.name}.backward", phase(), args, self.kwargs, outs)
+
+
+class NamedNote(Note):
+    """A whole op whose two calls have names of their own in torch."""
+
+    def __init__(self, forward: str, backward: str, extra: tuple[Any, ...]) -> None:
+        super().__init__(forward, {})
+        self.forward_name, self.backward_name, self.extra = forward, backward, extra
+
+    def forward(self, args: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
+        """The forward call."""
+        account(self.forward_name, self.caller, args + self.extra, (), outs)
+
+    def backward(self, args: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
+        """The backward call."""
+        account(self.backward_name, phase(), args + self.extra, (), outs)
+
+
+# --- recurrent layers -------------------------------------------------------------------------------------------
+
+
+def rnn_facts(mode: str, x: Any, hx: Sequence[Any], rest: Sequence[Any], packed: bool, n_params: int) -> dict[str, Any]:
+    """Shapes of a recurrent layer for the cost model."""
+    if packed:
+        has_bias, n_layers, _, train, bidirectional = rest[:5]
+        seq, batch = -(-x.shape[0] // max(1, hx[0].shape[1])), hx[0].shape[1]
+    else:
+        has_bias, n_layers, _, train, bidirectional, batch_first = rest[:6]
+        seq, batch = (x.shape[1], x.shape[0]) if batch_first else (x.shape[0], x.shape[1])
+    return {
+        "mode": mode,
+        "seq": seq,
+        "batch": batch,
+        "input": x.shape[-1],
+        "hidden": hx[0].shape[-1],
+        "layers": n_layers,
+        "directions": 2 if bidirectional else 1,
+        "dtype": DTYPE_NAME[x.dtype],
+        "packed": packed,
+        "train": bool(train),
+    }
+
+
+def rnn_kernel(mode: str, n_states: int, packed: bool) -> Callable[..., Any]:
+    """The device's kernel for one kind of recurrent layer."""
+    op = getattr(getattr(torch.ops.aten, mode), "data" if packed else "input")
+
+    def kernel(*a: Any) -> Any:
+        if packed:
+            x, batch_sizes, hx, params, *rest = a
+        else:
+            x, hx, params, *rest = a
+            batch_sizes = None
+        states = list(hx) if n_states == 2 else [hx]
+        note = Note("gpututor.rnn", rnn_facts(mode, x, states, rest, packed, len(params)))
+
+        def compute(x: Any, *ts: Any) -> tuple[torch.Tensor, ...]:
+            h = list(ts[:n_states]) if n_states == 2 else ts[0]
+            weights = list(ts[n_states:])
+            out = op(x, batch_sizes, h, weights, *rest) if packed else op(x, h, weights, *rest)
+            return tuple(out)
+
+        return Whole.apply(compute, note, x, *states, *params)
+
+    return kernel
+
+
+def cell_kernel(mode: str) -> Callable[..., Any]:
+    """The device's kernel for a single LSTM or GRU cell."""
+    op = getattr(torch.ops.aten, f"{mode}_cell").default
+
+    def kernel(x: Any, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
+        states = list(hx) if isinstance(hx, list | tuple) else [hx]
+        biases = [b for b in (b_ih, b_hh) if b is not None]
+        facts = {
+            "mode": mode,
+            "seq": 1,
+            "batch": x.shape[0] if x.dim() > 1 else 1,
+            "input": x.shape[-1],
+            "hidden": states[0].shape[-1],
+            "layers": 1,
+            "directions": 1,
+            "dtype": DTYPE_NAME[x.dtype],
+            "packed": False,
+            "train": torch.is_grad_enabled(),
+        }
+
+        def compute(x: Any, *ts: Any) -> tuple[torch.Tensor, ...]:
+            h = list(ts[: len(states)]) if len(states) == 2 else ts[0]
+            out = op(x, h, *ts[len(states) :])
+            return out if isinstance(out, tuple) else (out,)
+
+        found = Whole.apply(compute, Note("gpututor.rnn", facts), x, *states, w_ih, w_hh, *biases)
+        return found if len(states) == 2 else found[0]
+
+    return kernel
+
+
+# --- attention and dropout --------------------------------------------------------------------------------------
+
+
+def attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> Any:
+    """scaled_dot_product_attention as one fused op each way."""
+    op = torch.ops.aten.scaled_dot_product_attention.default
+    shapes: dict[str, TensorMeta] = {"q": outline(q), "k": outline(k), "v": outline(v)}
+    note = Note(
+        "gpututor.attention",
+        {**shapes, "causal": is_causal, "masked": attn_mask is not None, "dropout": dropout_p > 0},
+    )
+
+    def compute(q: Any, k: Any, v: Any, mask: Any = None) -> tuple[torch.Tensor, ...]:
+        return (op(q, k, v, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa),)
+
+    return Whole.apply(compute, note, q, k, v, *([attn_mask] if attn_mask is not None else []))[0]
+
+
+def dropout(x: Any, p: float, train: bool) -> Any:
+    """Dropout as one kernel each way; the mask is the CPU's for the same seed."""
+    if not train or p == 0 or x.numel() == 0:
+        return x
+    note = NamedNote("aten.native_dropout.default", "aten.native_dropout_backward.default", ())
+    return Whole.apply(lambda h: (torch.ops.aten.dropout.default(h, p, True),), note, x)[0]
+
+
+_library = torch.library.Library("aten", "IMPL")  # registrations last as long as this object
+
+
+def register_whole_ops() -> None:
+    """Take these ops whole, with gradients and without."""
+    kernels: dict[str, Callable[..., Any]] = {"scaled_dot_product_attention": attention, "dropout": dropout}
+    for mode, n_states in (("lstm", 2), ("gru", 1), ("rnn_tanh", 1), ("rnn_relu", 1)):
+        kernels[f"{mode}.input"] = rnn_kernel(mode, n_states, packed=False)
+        kernels[f"{mode}.data"] = rnn_kernel(mode, n_states, packed=True)
+    for mode in ("lstm", "gru"):
+        kernels[f"{mode}_cell"] = cell_kernel(mode)
+    for name, kernel in kernels.items():
+        _library.impl(name, kernel, "AutogradPrivateUse1")
+        _library.impl(name, kernel, "PrivateUse1")

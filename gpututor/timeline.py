@@ -1,0 +1,238 @@
+"""What host, GPU and links did, and when: measured, recorded or simulated alike.
+
+A `Timeline` is the one thing that every later stage reads. All times are whole
+nanoseconds since the timeline's own origin, so that sums are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+
+from gpututor.errors import TimelineError
+
+NS_PER_S = 1_000_000_000
+
+
+class LaneKind(Enum):
+    """Where a span can lie."""
+
+    HOST = "host"  # one thread of the host
+    STREAM = "stream"  # one stream of one GPU
+    COPY = "copy"  # one copy engine of one GPU
+    LINK = "link"  # one link between GPUs or nodes
+
+
+class Activity(Enum):
+    """What a span does. The first group lies on streams, copy engines and links; the second on host threads."""
+
+    KERNEL = "kernel"
+    COLLECTIVE = "collective"  # a kernel that moves data between GPUs (NCCL, RCCL)
+    MEMSET = "memset"
+    COPY_TO_GPU = "copy to GPU"
+    COPY_TO_HOST = "copy to host"
+    COPY_ON_GPU = "copy on GPU"
+    TRANSFER = "transfer"
+
+    PYTHON = "python"  # the interpreter between two framework calls
+    DISPATCH = "dispatch"  # inside a framework operator, before or after its launch
+    LAUNCH = "launch"  # inside the driver's launch call
+    SYNC = "sync"  # blocked until the GPU has finished (item, synchronize, print of a tensor)
+    COPY_CALL = "copy call"  # blocked in a copy: the call returns when the copy is done
+    INPUT = "input"  # preparing or awaiting the next batch
+    PAUSE = "pause"  # evaluation, checkpoint, logging, garbage collection
+    STARTUP = "start-up"  # compilation, autotuning, allocator, first-call work
+    COMM_WAIT = "communication wait"  # waiting for other ranks
+
+
+ON_HOST = frozenset(
+    {
+        Activity.PYTHON,
+        Activity.DISPATCH,
+        Activity.LAUNCH,
+        Activity.SYNC,
+        Activity.COPY_CALL,
+        Activity.INPUT,
+        Activity.PAUSE,
+        Activity.STARTUP,
+        Activity.COMM_WAIT,
+    }
+)
+COMPUTING = frozenset({Activity.KERNEL, Activity.MEMSET})
+COPYING = frozenset({Activity.COPY_TO_GPU, Activity.COPY_TO_HOST, Activity.COPY_ON_GPU})
+
+
+class Origin(Enum):
+    """Where a timeline comes from; written on every chart."""
+
+    MEASURED = "measured"  # on this machine's own GPU, by us
+    RECORDED = "recorded"  # read from a trace file
+    SIMULATED = "simulated"  # a card that is not there
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A row of the timeline."""
+
+    kind: LaneKind
+    name: str
+    device: int | None = None  # GPU index; None for host threads
+
+
+@dataclass(frozen=True, slots=True)
+class KernelWork:
+    """What one kernel had to do. A field is None where the source can't tell.
+
+    `flop` counts a multiply-add as two. `moved_bytes` is traffic to and from GPU
+    memory. `n_blocks` thread blocks were launched, of which at most
+    `blocks_per_sm` are resident on one SM. `useful_flop` leaves out recomputation and padding.
+    """
+
+    kind: str = "kernel"
+    flop: float | None = None
+    moved_bytes: float | None = None
+    n_blocks: int | None = None
+    blocks_per_sm: int | None = None
+    number_format: str | None = None  # "fp64", "fp32", "tf32", "fp16", "bf16", "int8"
+    tensor_core: bool | None = None
+    useful_flop: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One stretch of work on one lane (`lane` is an index into `Timeline.lanes`).
+
+    `launch` is the same number on a host call and on what it started, else None.
+    """
+
+    lane: int
+    activity: Activity
+    name: str
+    start_ns: int
+    end_ns: int
+    launch: int | None = None
+    work: KernelWork | None = None
+
+    def __post_init__(self) -> None:
+        if self.end_ns < self.start_ns:
+            raise TimelineError(
+                f"{self.activity.value} span {self.name!r} ends at {self.end_ns:,} ns, before its "
+                f"start at {self.start_ns:,} ns; were the two swapped?"
+            )
+
+    @property
+    def duration_ns(self) -> int:
+        """Length of the span, in nanoseconds."""
+        return self.end_ns - self.start_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One training step: the host's time from its begin to the next one's."""
+
+    start_ns: int
+    end_ns: int
+    n_samples: int | None = None
+    loss: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """What a chart must say about its source."""
+
+    origin: Origin
+    card: str | None = None  # name in data/cards.toml, or the driver's name for a card not in it
+    host: str | None = None
+    what: str = ""  # "seq2seq, batch 1", a file name, …
+    versions: tuple[tuple[str, str], ...] = ()  # ("torch", "2.13.0"), ("driver", "550.54"), …
+    n_sms: int | None = None  # of the card, where the source says it
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """Spans on lanes, the window they are looked at in, and a label.
+
+    Spans may be in any order and may stick out of the window; whoever counts clips them.
+
+    Raises:
+        TimelineError: a span lies on a lane that isn't there or of the wrong kind, or the window is empty.
+    """
+
+    lanes: tuple[Lane, ...]
+    spans: tuple[Span, ...]
+    window_ns: tuple[int, int]
+    label: Label
+    steps: tuple[Step, ...] = ()
+    losses: tuple[str, ...] = field(default=())  # what was lost while reading, in words
+
+    def __post_init__(self) -> None:
+        start, end = self.window_ns
+        if end <= start:
+            raise TimelineError(f"the window runs from {start:,} to {end:,} ns, so it holds no time")
+        host = [lane.kind is LaneKind.HOST for lane in self.lanes]
+        n = len(host)
+        for span in self.spans:
+            if not 0 <= span.lane < n:
+                raise TimelineError(f"span {span.name!r} lies on lane {span.lane}, but there are {n} lanes")
+            if (span.activity in ON_HOST) != host[span.lane]:
+                raise TimelineError(
+                    f"{span.activity.value} span {span.name!r} lies on the {self.lanes[span.lane].kind.value} "
+                    f"lane {self.lanes[span.lane].name!r}, where such work can't run"
+                )
+
+    @property
+    def duration_ns(self) -> int:
+        """Length of the window, in nanoseconds."""
+        return self.window_ns[1] - self.window_ns[0]
+
+    def on(self, *activities: Activity) -> Iterator[Span]:
+        """The spans with one of these activities, in stored order."""
+        return (span for span in self.spans if span.activity in activities)
+
+    def device_window_ns(self) -> tuple[int, int] | None:
+        """From the first kernel's start to the last one's end, or None without kernels."""
+        kernels = [s for s in self.spans if s.activity in COMPUTING or s.activity is Activity.COLLECTIVE]
+        if not kernels:
+            return None
+        start, end = min(s.start_ns for s in kernels), max(s.end_ns for s in kernels)
+        return (start, end) if end > start else None
+
+    def looked_at(self, start_ns: int, end_ns: int) -> Timeline:
+        """The same spans seen through another window, those that end before it or start after it left out."""
+        return Timeline(
+            self.lanes,
+            tuple(s for s in self.spans if s.end_ns > start_ns and s.start_ns < end_ns),
+            (start_ns, end_ns),
+            self.label,
+            tuple(s for s in self.steps if s.end_ns > start_ns and s.start_ns < end_ns),
+            self.losses,
+        )
+
+    def step(self, k: int) -> Timeline:
+        """The timeline of step `k` alone; negative numbers count from the end."""
+        if not -len(self.steps) <= k < len(self.steps):
+            raise TimelineError(f"step {k} was asked for, but the timeline has {len(self.steps)} steps")
+        return self.looked_at(self.steps[k].start_ns, self.steps[k].end_ns)
+
+
+def merged(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The union of half-open intervals, sorted, touching ones joined.
+
+    >>> merged([(5, 7), (0, 2), (1, 3), (3, 4)])
+    [(0, 4), (5, 7)]
+    """
+    out: list[tuple[int, int]] = []
+    for start, end in sorted(i for i in intervals if i[1] > i[0]):
+        if out and start <= out[-1][1]:
+            if end > out[-1][1]:
+                out[-1] = (out[-1][0], end)
+        else:
+            out.append((start, end))
+    return out
+
+
+def covered_ns(spans: Iterable[Span], window_ns: tuple[int, int]) -> int:
+    """Nanoseconds of the window during which at least one of `spans` was running."""
+    lo, hi = window_ns
+    return sum(b - a for a, b in merged((max(s.start_ns, lo), min(s.end_ns, hi)) for s in spans))
