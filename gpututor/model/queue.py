@@ -66,7 +66,8 @@ class PricedOp:
 class SpanSink(Protocol):
     """Where finished spans go; a list's `append` fits."""
 
-    def append(self, span: Span, /) -> None: ...
+    def append(self, span: Span, /) -> None:
+        """Take one finished span."""
 
 
 class Queue:
@@ -82,6 +83,7 @@ class Queue:
         self.stream_ns: list[int] = [0]
         self.engine_ns = {COPY_IN: 0, COPY_OUT: 0}
         self.n_launches = 0
+        self.summed_kernel_ns = 0  # of all kernels; those of several streams may overlap
         self._sync_ns = sync_ns
         self._sink = sink
         self._pending: deque[int] = deque()
@@ -131,6 +133,7 @@ class Queue:
         self.stream_ns[self.stream] = end
         pending.append(end)
         self.n_launches += 1
+        self.summed_kernel_ns += long_ns
         sink = self._sink
         if sink is not None:
             k = self.n_launches

@@ -134,7 +134,7 @@ class Pricer:
             direction = "to GPU" if copy.to_gpu else "to host"
             call = op_host(HostKind.COPY, copy.phase, 1, machine.host)
             known = self._copies[copy] = (
-                copy_ns(copy.n_bytes, machine.card, machine.host, direction, copy.pinned),
+                copy_ns(copy.n_bytes, machine.card, machine.host, direction, pinned=copy.pinned),
                 call.python_ns + call.dispatch_ns + call.launch_ns,
             )
         return known
@@ -226,9 +226,7 @@ class Tape:
         player = Player(Pricer(machine), spans)
         for entry in self.entries:
             player.play(entry)
-        label = Label(
-            Origin.SIMULATED, machine.card.name, machine.name, self.what, tuple(versions), machine.card.n_sms
-        )
+        label = Label(Origin.SIMULATED, machine.card.name, machine.name, self.what, tuple(versions), machine.card.n_sms)
         return timeline_of(player, spans, label, self.losses)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from gpututor.simgpu import device_module
 from gpututor.simgpu.forms import DEVICE_NAME, Block, Form, form_of
 from gpututor.simgpu.plans import Plan, cost_of, short_name
 from gpututor.simgpu.session import current, phase
@@ -196,7 +197,7 @@ def device_index(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
     """On which simulated GPU the result lies."""
     wanted = kwargs.get("device")
     if wanted is not None and torch.device(wanted).type == DEVICE_NAME:
-        return torch.device(wanted).index or 0
+        return device_module.device_index(wanted)
     for a in args:
         first = a[0] if type(a) is list and a else a
         if type(first) is SimTensor:

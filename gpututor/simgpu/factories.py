@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from gpututor.simgpu.dispatch import compute_and_plan, run
+from gpututor.simgpu.special import values
 from gpututor.simgpu.tensor import SimTensor
 
 DIRECT = (
@@ -56,9 +57,9 @@ def copy_from(source: Any, target: Any, non_blocking: bool = False) -> Any:
     """Reached inside `torch.tensor(…, device="simgpu")`, where the tensor class is passed by."""
     if type(target) is SimTensor:
         if target.host is not None:
-            target.host.copy_(source.host if type(source) is SimTensor else source)
+            target.host.copy_(values(source, "copying"))
     else:
-        target.copy_(source.host)
+        target.copy_(values(source, "copying to the host"))
     return target
 
 

@@ -27,7 +27,7 @@ DTYPE_NAME = {
 
 
 class Form:
-    """Size, strides, dtype and device of a tensor. Interned: equal forms are one object, so they compare by identity."""
+    """Size, strides, dtype and device of a tensor. Equal forms are one object, so they compare by identity."""
 
     __slots__ = ("device", "dtype", "n_bytes", "outline", "size", "stride")
 
@@ -73,8 +73,9 @@ class Memory:
         free = self.capacity_bytes - self.in_use_bytes
         return torch.OutOfMemoryError(
             f"simulated {self.card_name} out of memory. Tried to allocate {wanted_bytes / gib:.2f} GiB. "
-            f"GPU 0 has a total capacity of {self.capacity_bytes / gib:.2f} GiB of which {free / gib:.2f} GiB is free. "
-            f"{self.in_use_bytes / gib:.2f} GiB is allocated by tensors; use a smaller batch or a card with more memory."
+            f"GPU 0 has a total capacity of {self.capacity_bytes / gib:.2f} GiB, of which "
+            f"{free / gib:.2f} GiB is free. "
+            f"{self.in_use_bytes / gib:.2f} GiB is in use; take a smaller batch or a card with more memory."
         )
 
 

@@ -24,10 +24,11 @@ def keep_parameters_on_move() -> None:
 
     def _apply(self: torch.nn.Module, fn: Any, recurse: bool = True) -> torch.nn.Module:
         before = torch.__future__.get_swap_module_params_on_conversion()
-        if not before and any(type(p) is SimTensor or type(p.data) is SimTensor for p in self.parameters()):
+        if not before and any(isinstance(p, SimTensor) for p in self.parameters()):
             torch.__future__.set_swap_module_params_on_conversion(True)
         try:
-            return apply_to_all(self, fn, recurse)
+            moved: torch.nn.Module = apply_to_all(self, fn, recurse)
+            return moved
         finally:
             torch.__future__.set_swap_module_params_on_conversion(before)
 
@@ -120,8 +121,8 @@ def show_values() -> None:
 
 def serve_accelerator_calls() -> None:
     """`torch.accelerator` and the device-free Stream and Event ask C++, which knows no Python device."""
-    torch.accelerator.synchronize = streams.synchronize  # type: ignore[assignment]
-    torch.accelerator.memory_allocated = lambda device=None: memory().in_use_bytes  # type: ignore[assignment]
+    torch.accelerator.synchronize = streams.synchronize
+    torch.accelerator.memory_allocated = lambda device=None: memory().in_use_bytes
     torch.accelerator.current_stream = streams.current_stream  # type: ignore[assignment]
     torch.Event = streams.Event  # type: ignore[assignment, misc]
     torch.Stream = streams.Stream  # type: ignore[assignment, misc]
@@ -134,5 +135,3 @@ def apply_all() -> None:
     pin_on_the_host()
     show_values()
     serve_accelerator_calls()
-
-

@@ -58,7 +58,9 @@ def outline(arg: Any) -> Any:
     return str(arg)
 
 
-def cost_of(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outs: tuple[Form | None, ...], view: bool) -> OpCost:
+def cost_of(
+    op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outs: tuple[Form | None, ...], view: bool
+) -> OpCost:
     """What the op costs: nothing but a little host time for a view, else what the cost model says."""
     name = str(op)
     if name == "aten.detach.default":

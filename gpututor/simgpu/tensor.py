@@ -20,10 +20,10 @@ class SimTensor(torch.Tensor):
     host: torch.Tensor | None
     block: Block
 
-    __torch_function__ = torch._C._disabled_torch_function_impl
+    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @classmethod
-    def __torch_dispatch__(  # replaced by dispatch.py, which needs this class first
+    def __torch_dispatch__(  # type: ignore[override]  # replaced by dispatch.py, which needs this class first
         cls, op: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         raise NotImplementedError

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from gpututor.model.lowering import lower
-from gpututor.model.spec import OpCall, TensorMeta
+from gpututor.model.spec import OpCall
 from gpututor.model.tape import PHASES, TapeOp
 from gpututor.simgpu.forms import DTYPE_NAME
 from gpututor.simgpu.plans import outline
@@ -29,15 +29,24 @@ def account(name: str, caller: int, args: tuple[Any, ...], kwargs: tuple[tuple[s
     entry = _entries.get(key)
     if entry is None:
         cost = lower(OpCall(name, args, kwargs, outs, torch.backends.cuda.matmul.allow_tf32))
-        entry = _entries[key] = TapeOp(name.removeprefix("gpututor."), cost.host, PHASES[caller], cost.kernels)
+        entry = _entries[key] = TapeOp(shown(name), cost.host, PHASES[caller], cost.kernels)
     current.session.account(entry)
+
+
+def shown(name: str) -> str:
+    """The op's name without torch's prefixes and overload.
+
+    >>> shown("gpututor.rnn.forward"), shown("aten.native_dropout.default")
+    ('rnn.forward', 'native_dropout')
+    """
+    return name.removeprefix("gpututor.").removeprefix("aten.").removesuffix(".default")
 
 
 class Whole(torch.autograd.Function):
     """Runs `compute` on the CPU twins of `tensors`, and its backward through the CPU's graph."""
 
     @staticmethod
-    def forward(ctx: Any, compute: Compute, note: Note, *tensors: Any) -> Any:  # type: ignore[override]
+    def forward(ctx: Any, compute: Compute, note: Note, *tensors: Any) -> Any:
         """The results of `compute`; `note` accounts the op."""
         session = current.session
         train = any(ctx.needs_input_grad)
@@ -55,7 +64,7 @@ class Whole(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, *grads: Any) -> Any:  # type: ignore[override]
+    def backward(ctx: Any, *grads: Any) -> Any:
         """Gradients of the tensors, by the CPU's own autograd."""
         session = current.session
         pairs = [
@@ -87,46 +96,41 @@ def twin(t: Any) -> Any:
 
 
 class Note:
-    """How one whole op is accounted, forward and backward."""
+    """How one whole op is accounted, forward and backward.
 
-    def __init__(self, name: str, kwargs: dict[str, Any]) -> None:
-        self.name, self.kwargs, self.caller = name, tuple(kwargs.items()), phase()
+    Without `args` the call's own tensors are named; with them, these are, both ways.
+    """
 
-    def forward(self, args: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
-        """The forward call."""
-        account(f"{self.name}.forward", self.caller, args, self.kwargs, outs)
-
-    def backward(self, args: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
-        """The backward call; shapes of the forward tensors are in the keyword arguments."""
-        account(f"{self.name}.backward", phase(), args, self.kwargs, outs)
-
-
-class NamedNote(Note):
-    """A whole op whose two calls have names of their own in torch."""
-
-    def __init__(self, forward: str, backward: str, extra: tuple[Any, ...]) -> None:
-        super().__init__(forward, {})
-        self.forward_name, self.backward_name, self.extra = forward, backward, extra
+    def __init__(
+        self, forward: str, backward: str, kwargs: dict[str, Any] | None = None, args: tuple[Any, ...] | None = None
+    ) -> None:
+        self.names, self.kwargs, self.args = (forward, backward), tuple((kwargs or {}).items()), args
+        self.caller = phase()  # inside an autograd.Function gradients are off, so the caller's phase is taken here
 
     def forward(self, args: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
         """The forward call."""
-        account(self.forward_name, self.caller, args + self.extra, (), outs)
+        account(self.names[0], self.caller, args if self.args is None else self.args, self.kwargs, outs)
 
     def backward(self, args: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
         """The backward call."""
-        account(self.backward_name, phase(), args + self.extra, (), outs)
+        account(self.names[1], phase(), args if self.args is None else self.args, self.kwargs, outs)
+
+
+def rnn_note(facts: dict[str, Any]) -> Note:
+    """A recurrent layer's account: its sizes say all."""
+    return Note("gpututor.rnn.forward", "gpututor.rnn.backward", facts)
 
 
 # --- recurrent layers -------------------------------------------------------------------------------------------
 
 
-def rnn_facts(mode: str, x: Any, hx: Sequence[Any], rest: Sequence[Any], packed: bool, n_params: int) -> dict[str, Any]:
+def rnn_facts(mode: str, x: Any, hx: Sequence[Any], rest: Sequence[Any], packed: bool) -> dict[str, Any]:
     """Shapes of a recurrent layer for the cost model."""
     if packed:
-        has_bias, n_layers, _, train, bidirectional = rest[:5]
+        _, n_layers, _, train, bidirectional = rest[:5]
         seq, batch = -(-x.shape[0] // max(1, hx[0].shape[1])), hx[0].shape[1]
     else:
-        has_bias, n_layers, _, train, bidirectional, batch_first = rest[:6]
+        _, n_layers, _, train, bidirectional, batch_first = rest[:6]
         seq, batch = (x.shape[1], x.shape[0]) if batch_first else (x.shape[0], x.shape[1])
     return {
         "mode": mode,
@@ -153,7 +157,7 @@ def rnn_kernel(mode: str, n_states: int, packed: bool) -> Callable[..., Any]:
             x, hx, params, *rest = a
             batch_sizes = None
         states = list(hx) if n_states == 2 else [hx]
-        note = Note("gpututor.rnn", rnn_facts(mode, x, states, rest, packed, len(params)))
+        note = rnn_note(rnn_facts(mode, x, states, rest, packed))
 
         def compute(x: Any, *ts: Any) -> tuple[torch.Tensor, ...]:
             h = list(ts[:n_states]) if n_states == 2 else ts[0]
@@ -191,7 +195,7 @@ def cell_kernel(mode: str) -> Callable[..., Any]:
             out = op(x, h, *ts[len(states) :])
             return out if isinstance(out, tuple) else (out,)
 
-        found = Whole.apply(compute, Note("gpututor.rnn", facts), x, *states, w_ih, w_hh, *biases)
+        found = Whole.apply(compute, rnn_note(facts), x, *states, w_ih, w_hh, *biases)
         return found if len(states) == 2 else found[0]
 
     return kernel
@@ -213,10 +217,11 @@ def attention(
 ) -> Any:
     """scaled_dot_product_attention as one fused op each way."""
     op = torch.ops.aten.scaled_dot_product_attention.default
-    shapes: dict[str, TensorMeta] = {"q": outline(q), "k": outline(k), "v": outline(v)}
     note = Note(
-        "gpututor.attention",
-        {**shapes, "causal": is_causal, "masked": attn_mask is not None, "dropout": dropout_p > 0},
+        "gpututor.attention.forward",
+        "gpututor.attention.backward",
+        {"causal": is_causal, "masked": attn_mask is not None, "dropout": dropout_p > 0},
+        args=(outline(q), outline(k), outline(v)),
     )
 
     def compute(q: Any, k: Any, v: Any, mask: Any = None) -> tuple[torch.Tensor, ...]:
@@ -229,7 +234,7 @@ def dropout(x: Any, p: float, train: bool) -> Any:
     """Dropout as one kernel each way; the mask is the CPU's for the same seed."""
     if not train or p == 0 or x.numel() == 0:
         return x
-    note = NamedNote("aten.native_dropout.default", "aten.native_dropout_backward.default", ())
+    note = Note("aten.native_dropout.default", "aten.native_dropout_backward.default")
     return Whole.apply(lambda h: (torch.ops.aten.dropout.default(h, p, True),), note, x)[0]
 
 

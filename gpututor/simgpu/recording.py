@@ -1,0 +1,78 @@
+"""Record a training loop on the simulated GPU: the same call as on a real one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from gpututor.errors import NoSteps, StepFailed
+from gpututor.model.tape import Sync, Tape
+from gpututor.simgpu import simulated_gpu
+
+if TYPE_CHECKING:
+    from gpututor.cards import Machine
+
+StepFunction = Callable[[int], Any]
+
+
+def tape_steps(
+    step: StepFunction,
+    *,
+    n_steps: int = 10,
+    warmup: int = 3,
+    machine: str | Machine | None = None,
+    n_samples: int | None = None,
+    what: str = "",
+    numerics: bool = True,
+) -> Tape:
+    """What `n_steps` calls of `step(k)` did on the simulated GPU, after `warmup` calls that are not kept.
+
+    `step` is called with k from 0; it may return its loss as a number or a tensor, or nothing.
+    `n_samples` is what one step works through. The card is synchronized at the very end, so that
+    a step that never waits is still accounted whole.
+
+    Raises:
+        NoSteps: `n_steps` is not positive, or the steps ran out (`StopIteration`) before the first kept one.
+        StepFailed: a step raised; the original error is its cause.
+    """
+    if n_steps < 1:
+        raise NoSteps(f"{n_steps} steps were asked for; a recording needs at least one")
+    losses: list[float | None] = []
+    with simulated_gpu(machine, numerics=numerics, what=what) as sim:
+        for k in range(warmup):
+            if not _call(step, k, []):
+                raise NoSteps(f"the steps ran out in warm-up step {k}, before any was recorded; is the loader empty?")
+        sim.account(Sync("synchronize before recording"))
+        first = len(sim.tape.entries)
+        for k in range(warmup, warmup + n_steps):
+            sim.begin_step(n_samples)
+            if not _call(step, k, losses):
+                sim.tape.entries.pop()
+                break
+        sim.account(Sync("synchronize after recording"))
+        sim.end_run()
+        if not losses:
+            raise NoSteps("the steps ran out before the first one that was to be recorded; is the loader empty?")
+        return Tape(what, sim.tape.entries[first:], losses)
+
+
+def _call(step: StepFunction, k: int, losses: list[float | None]) -> bool:
+    """Run one step and note its loss; False when there are no more steps."""
+    try:
+        loss = step(k)
+    except StopIteration:
+        return False
+    except Exception as error:
+        raise StepFailed(f"step {k} raised {type(error).__name__}: {error}") from error
+    losses.append(_number(loss))
+    return True
+
+
+def _number(loss: Any) -> float | None:
+    """A loss as a plain number, read without the device noticing."""
+    if loss is None:
+        return None
+    host = getattr(loss, "host", loss)
+    if host is None:
+        return None
+    return float(host.detach()) if hasattr(host, "detach") else float(host)
