@@ -14,6 +14,10 @@ class TimelineError(GpututorError, ValueError):
     """A span, step or window that contradicts itself, or a file that is not a timeline."""
 
 
+class NoKernels(TimelineError):
+    """A trace in which the program launched nothing on a GPU."""
+
+
 class NotKnown(GpututorError, LookupError):
     """A name that is not in one of our tables; the message lists near matches."""
 
@@ -36,6 +40,10 @@ class HostNotKnown(NotKnown):
 
 class MachineNotKnown(NotKnown):
     """The machine's or instance's name is not in data/machines.toml."""
+
+
+class DeviceNotKnown(NotKnown):
+    """Steps can't be recorded on a device of this name."""
 
 
 class DataFileError(GpututorError, ValueError):
@@ -84,3 +92,7 @@ class NumericsOff(GpututorError, RuntimeError):
 
 class LedgerError(GpututorError, ValueError):
     """A ledger whose accounts don't add up, or a question it can't answer."""
+
+
+class ExpectationError(GpututorError, ValueError):
+    """A band whose ends are swapped, or two results that can't be compared."""

@@ -1,0 +1,176 @@
+"""Rules for idle time: what the GPU waits for."""
+
+from __future__ import annotations
+
+from gpututor.causes.case import Case
+from gpututor.causes.finding import Cause, Evidence, Finding, count, part, several, time
+from gpututor.ledger import Account
+from gpututor.text import duration
+from gpututor.timeline import Activity
+
+
+def waiting_for_input(case: Case) -> Finding | None:
+    """The host prepares the next batch while the GPU has nothing to do."""
+    account = Account.WAITING_FOR_INPUT
+    if case.ledger.share(account) < case.limits.idle_share:
+        return None
+    waits = case.spans(Activity.INPUT)
+    waited_ns = case.per_unit(case.ledger.charged_ns[account])
+    evidence = (
+        time("idle_ns", waited_ns, "the GPU idles {} " + case.unit + " for it"),
+        several("n_waits", case.per_unit(len(waits)), "wait", case.unit),
+    )
+    change = (
+        "Prepare batches ahead of time: more loader workers (`num_workers`), `persistent_workers=True`, less work for "
+        "each sample. If the data already sits in memory, slice whole batches instead; workers would make it slower."
+    )
+    return _idle(case, Cause.WAITING_FOR_INPUT, account, evidence, change, 6)
+
+
+def launch_bound(case: Case) -> Finding | None:
+    """Preparing a kernel on the host takes longer than running it on the GPU."""
+    account = Account.LAUNCH_OVERHEAD
+    if case.ledger.share(account) < case.limits.idle_share:
+        return None
+    evidence = [several("n_kernels", case.per_unit(len(case.kernels)), "kernel", case.unit)]
+    if case.kernels:
+        evidence.append(time("median_kernel_ns", case.median_kernel_ns, "a typical one runs {}"))
+    if case.host_ns:
+        bound = case.kernel_ns / max(case.host_ns, case.kernel_ns)
+        evidence.append(time("host_ns", case.host_ns, "the host needs {} for each"))
+        evidence.append(part("busy_bound_share", bound, "so the GPU can't be more than {} busy at this pace"))
+    evidence += [*_one_long_wait(case, account), *_small_enough_for_a_cpu(case)]
+    change = (
+        "Give each launch more work: a larger batch first. Then fewer launches: fused or `foreach` optimizers, "
+        "`torch.compile`, CUDA graphs, a cuDNN layer instead of a Python loop."
+    )
+    if any(e.name == "cpu_ns" for e in evidence):
+        change += " If the job must stay this small, compare with the CPU: a low GPU reading is no fault then."
+    return _idle(case, Cause.LAUNCH_BOUND, account, tuple(evidence), change, 10)
+
+
+def blocking_syncs(case: Case) -> Finding | None:
+    """The host waits for a value, and the GPU runs dry before the next launch."""
+    account = Account.BLOCKING_SYNC
+    if case.ledger.share(account) < case.limits.idle_share:
+        return None
+    syncs = case.spans(Activity.SYNC)
+    copies = case.spans(Activity.COPY_TO_HOST)
+    waited_ns = sum(s.duration_ns for s in syncs)
+    evidence = (
+        several("n_syncs", case.per_unit(len(syncs)), "sync", case.unit),
+        count("n_copies", case.per_unit(len(copies)), "copies to the host: {}"),
+        time("waited_ns", case.per_unit(waited_ns), "the host waits {} " + case.unit + ", most of it often harmless"),
+        time("idle_ns", case.per_unit(case.ledger.charged_ns[account]), "the GPU idles {} because of it"),
+    )
+    change = (
+        "Ask for values less often: keep the loss on the GPU and read it every 50 steps, not with `.item()` in each; "
+        "look for hidden ones too (`print` of a tensor, boolean masks, `.cpu()`, a tensor used as a shape). Measure "
+        "after each removal: a wait may only move to the next line that needs the result."
+    )
+    return _idle(case, Cause.BLOCKING_SYNCS, account, evidence, change, 9)
+
+
+def exposed_copy(case: Case) -> Finding | None:
+    """Data travels to the GPU while nothing else runs there."""
+    account = Account.EXPOSED_COPY
+    if case.ledger.share(account) < case.limits.idle_share:
+        return None
+    copies = case.spans(Activity.COPY_TO_GPU)
+    copied_ns = sum(s.duration_ns for s in copies)
+    exposed_ns = case.ledger.charged_ns[account]
+    evidence = (
+        count("n_copies", case.per_unit(len(copies)), "copies " + case.unit + ": {}"),
+        time("copy_ns", case.per_unit(copied_ns), "{} of copying " + case.unit),
+        time("exposed_ns", case.per_unit(exposed_ns), "{} with no kernel meanwhile, the call's own time included"),
+    )
+    change = (
+        "Hide the trip: `pin_memory=True` and `.to(device, non_blocking=True)` one batch ahead. Send less: uint8 "
+        "images or half precision, converted on the GPU. Many small copies cost more than one large copy."
+    )
+    return _idle(case, Cause.EXPOSED_COPY, account, evidence, change, 8)
+
+
+def exposed_communication(case: Case) -> Finding | None:
+    """The GPU exchanges data with others, or waits for them, and computes nothing."""
+    account = Account.EXPOSED_COMMUNICATION
+    if case.ledger.share(account) < case.limits.idle_share:
+        return None
+    collectives = case.spans(Activity.COLLECTIVE)
+    total_ns = sum(s.duration_ns for s in collectives)
+    evidence = (
+        several("n_collectives", case.per_unit(len(collectives)), "collective", case.unit),
+        time("collective_ns", case.per_unit(total_ns), "{} of collectives " + case.unit),
+        time("exposed_ns", case.per_unit(case.ledger.charged_ns[account]), "{} not hidden by a kernel"),
+    )
+    change = (
+        "Talk less often: a larger batch on each GPU, or gradient accumulation inside `no_sync()`. Check the link "
+        "between the cards, and whether one card is given longer samples than the others."
+    )
+    return _idle(case, Cause.EXPOSED_COMMUNICATION, account, evidence, change, 16)
+
+
+def start_up(case: Case) -> Finding | None:
+    """Compilation, tuning and first calls are a large part of the window."""
+    account = Account.START_UP
+    if case.ledger.share(account) < case.limits.idle_share:
+        return None
+    ns = case.ledger.charged_ns[account]
+    evidence = (time("idle_ns", ns, "{} in the window"),)
+    change = (
+        "If you want the speed of a long run, look at a window that begins after the first steps. If it goes on, "
+        "something is compiled or tuned again and again: keep shapes fixed, or switch `cudnn.benchmark` off."
+    )
+    return _idle(case, Cause.START_UP, account, evidence, change, 15)
+
+
+def pauses(case: Case) -> Finding | None:
+    """Evaluation, checkpoints, logging or garbage collection."""
+    account = Account.PAUSE
+    if case.ledger.share(account) < case.limits.idle_share:
+        return None
+    found = case.spans(Activity.PAUSE)
+    longest = max(found, key=lambda s: s.duration_ns, default=None)
+    evidence: tuple[Evidence, ...] = (several("n_pauses", len(found), "pause", "in the window"),)
+    if longest is not None:
+        text = f"the longest, {longest.name!r}, lasts {duration(longest.duration_ns)}"
+        evidence += (Evidence("longest_ns", longest.duration_ns, "ns", text),)
+    change = "Do it less often, do less of it, or do it elsewhere: evaluate on a part, write checkpoints from a thread."
+    return _idle(case, Cause.PAUSES, account, evidence, change, 15)
+
+
+def _idle(
+    case: Case, cause: Cause, account: Account, evidence: tuple[Evidence, ...], change: str, lesson: int
+) -> Finding:
+    return Finding(
+        cause,
+        account,
+        case.ledger.share(account),
+        evidence,
+        change,
+        case.gain(account),
+        case.idle_confidence,
+        lesson,
+    )
+
+
+def _one_long_wait(case: Case, account: Account) -> list[Evidence]:
+    """The longest wait on this account, where it alone is a large part: then look there first, not at every launch."""
+    longest = max((w for w in case.waits if w.account is account), key=lambda w: w.end_ns - w.start_ns, default=None)
+    if longest is None:
+        return []
+    wait_ns = longest.end_ns - longest.start_ns
+    if wait_ns < case.limits.one_wait_share * case.ledger.charged_ns[account]:
+        return []
+    names = case.host_names(longest.start_ns, longest.end_ns)
+    return [time("longest_wait_ns", wait_ns, "one wait alone is {}" + (f", most of it in {names[0]}" if names else ""))]
+
+
+def _small_enough_for_a_cpu(case: Case) -> list[Evidence]:
+    """The same FLOP on one CPU core, where that is so little that the CPU may be the right place."""
+    if not case.ledger.useful_flop or not case.ledger.step_ns:
+        return []
+    cpu_ns = case.per_unit(case.ledger.useful_flop) / case.limits.cpu_flop_per_s * 1e9
+    if cpu_ns > case.limits.cpu_step_share * case.ledger.step_ns:
+        return []
+    return [time("cpu_ns", cpu_ns, "one CPU core at its peak would do a step's arithmetic in {}")]

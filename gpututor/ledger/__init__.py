@@ -1,0 +1,25 @@
+"""Timeline → Ledger: every nanosecond of a window charged to one account."""
+
+from gpututor.ledger.accounts import BUSY, IDLE, MEANING, SLOW, UNFILLED, Account
+from gpututor.ledger.book import Ledger, without
+from gpututor.ledger.charge import TwoWindows, charge, charge_both, waits
+from gpututor.ledger.idle import Piece
+from gpututor.ledger.waterfall import Row, rows
+
+__all__ = [
+    "BUSY",
+    "IDLE",
+    "MEANING",
+    "SLOW",
+    "UNFILLED",
+    "Account",
+    "Ledger",
+    "Piece",
+    "Row",
+    "TwoWindows",
+    "charge",
+    "charge_both",
+    "rows",
+    "waits",
+    "without",
+]

@@ -1,0 +1,223 @@
+"""Charge every nanosecond of a window to exactly one account.
+
+The rule of accounting, from the top. An instant in which a kernel computes is busy, and divided
+as `busy.py` says. Else, in a collective or a transfer between GPUs, it is exposed communication; else, in a
+copy to the GPU, exposed copy; else, in a copy to the host, blocking sync. Else the GPU is idle, and the instant
+belongs to what the host was doing, as `idle.py` says.
+
+So what runs under a kernel is free, because deleting it wouldn't shorten the step. Spans that stick out of
+the window are clipped: their part inside is charged. Times are whole nanoseconds and the accounts add up to
+the window by construction; only the parts of busy time are rounded, to whole nanoseconds with the same sum.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from gpututor.cards import Card, find_card
+from gpututor.errors import TimelineError
+from gpututor.ledger import busy
+from gpututor.ledger.accounts import BUSY, Account
+from gpututor.ledger.book import Ledger
+from gpututor.ledger.device import SHOWN_BY_NVIDIA_SMI, STATE_OF, State, Stretch, covered_by, spans_of, stretches
+from gpututor.ledger.idle import Host, Piece
+from gpututor.text import percent
+from gpututor.timeline import COMPUTING, Span, Step, Timeline
+
+WORTH_SAYING_SHARE = 0.05
+"""Our choice: two windows whose busy shares differ by 5 points would lead to different conclusions."""
+
+_COPY_ACCOUNT = {
+    State.COMMUNICATING: Account.EXPOSED_COMMUNICATION,
+    State.COPYING_IN: Account.EXPOSED_COPY,
+    State.COPYING_OUT: Account.BLOCKING_SYNC,
+}
+
+
+def charge(
+    timeline: Timeline,
+    card: Card | None = None,
+    window: Literal["window", "device"] = "window",
+    device: int | None = None,
+) -> Ledger:
+    """The ledger of one GPU over the timeline's window, or from its first kernel to its last one.
+
+    Without a `card`, the one that the label names is used; where that is not in our table either, busy time isn't
+    broken down. A step counts where its middle lies in the window.
+
+    Raises:
+        TimelineError: several GPUs and none chosen, or no kernel where the device window is asked for.
+    """
+    card = card or (find_card(timeline.label.card) if timeline.label.card else None)
+    spans = spans_of(timeline, device)
+    window_ns = timeline.window_ns if window == "window" else _device_window(spans)
+    cut = stretches(spans, window_ns)
+    charged = Counter[Account]()
+    for piece in _not_busy(timeline, spans, cut):
+        charged[piece.account] += piece.end_ns - piece.start_ns
+    n_sms = card.n_sms if card else timeline.label.n_sms
+    kernels = _kernels(spans, window_ns)
+    splits = _splits(kernels, card, n_sms)
+    charged.update(_charge_busy(splits, cut))
+    steps = [s for s in timeline.steps if window_ns[0] <= (s.start_ns + s.end_ns) // 2 < window_ns[1]]
+    n_samples = _n_samples(steps)
+    return Ledger(
+        window_ns=window_ns[1] - window_ns[0],
+        charged_ns=charged,
+        label=timeline.label,
+        gpu_util_ns=covered_by(spans, window_ns, lambda s: s.activity in SHOWN_BY_NVIDIA_SMI),
+        n_kernels=sum(s.activity in COMPUTING for s in kernels.values()),
+        n_steps=len(steps),
+        n_samples=n_samples,
+        useful_flop=_useful_flop(kernels.values(), window_ns),
+        card=card,
+        device=device,
+        reasons=_reasons(splits.values(), card, n_sms, n_samples),
+    )
+
+
+def waits(timeline: Timeline, device: int | None = None) -> tuple[Piece, ...]:
+    """Every stretch of the window in which no kernel computes, with its account: what a chart paints in the gaps."""
+    spans = spans_of(timeline, device)
+    return tuple(_not_busy(timeline, spans, stretches(spans, timeline.window_ns)))
+
+
+@dataclass(frozen=True, slots=True)
+class TwoWindows:
+    """The same GPU over the steps and from first to last kernel; `device` is None without kernels."""
+
+    steps: Ledger
+    device: Ledger | None
+
+    @property
+    def disagreement(self) -> str | None:
+        """One sentence where the busy shares differ by more than `WORTH_SAYING_SHARE`, else None."""
+        if self.device is None:
+            return "no kernel ran, so there is no span from first to last kernel to compare with"
+        if abs(self.device.busy_share - self.steps.busy_share) <= WORTH_SAYING_SHARE:
+            return None
+        return (
+            f"over the whole window the GPU is {percent(self.steps.busy_share)} busy, from its first kernel to its "
+            f"last {percent(self.device.busy_share)}; the difference is time before the first kernel or after the last"
+        )
+
+
+def charge_both(timeline: Timeline, card: Card | None = None, device: int | None = None) -> TwoWindows:
+    """The ledgers of both windows, side by side.
+
+    Raises:
+        TimelineError: several GPUs and none chosen.
+    """
+    has_kernels = timeline.device_window_ns() is not None
+    return TwoWindows(
+        charge(timeline, card, "window", device), charge(timeline, card, "device", device) if has_kernels else None
+    )
+
+
+def _device_window(spans: Sequence[Span]) -> tuple[int, int]:
+    kernels = [s for s in spans if s.activity in SHOWN_BY_NVIDIA_SMI and s.duration_ns]
+    if not kernels:
+        raise TimelineError("no kernel ran, so there is no span from first to last kernel; charge the window instead")
+    return min(s.start_ns for s in kernels), max(s.end_ns for s in kernels)
+
+
+def _kernels(spans: Sequence[Span], window_ns: tuple[int, int]) -> dict[int, Span]:
+    """The computing spans that reach into the window, by index."""
+    lo, hi = window_ns
+    return {
+        k: s
+        for k, s in enumerate(spans)
+        if s.end_ns > lo and s.start_ns < hi and STATE_OF[s.activity] is State.COMPUTING
+    }
+
+
+def _not_busy(timeline: Timeline, spans: Sequence[Span], cut: Sequence[Stretch]) -> list[Piece]:
+    """Every stretch that isn't computing, with its account, neighbours of one account joined."""
+    host = Host(timeline, spans)
+    out: list[Piece] = []
+    for stretch in cut:
+        if stretch.state is State.COMPUTING:
+            continue
+        if stretch.state is State.IDLE:
+            pieces = list(host.explain(stretch.start_ns, stretch.end_ns))
+        else:
+            pieces = [Piece(stretch.start_ns, stretch.end_ns, _COPY_ACCOUNT[stretch.state])]
+        for piece in pieces:
+            last = out[-1] if out else None
+            if last is not None and last.end_ns == piece.start_ns and last.account is piece.account:
+                out[-1] = Piece(last.start_ns, piece.end_ns, piece.account)
+            else:
+                out.append(piece)
+    return out
+
+
+def _splits(kernels: Mapping[int, Span], card: Card | None, n_sms: int | None) -> dict[int, busy.Split]:
+    """Each kernel's split; equal kernels are computed once."""
+    memo: dict[tuple[object, ...], busy.Split] = {}
+    out: dict[int, busy.Split] = {}
+    for k, span in kernels.items():
+        if span.duration_ns:
+            key = (span.activity, span.work, span.duration_ns)
+            if key not in memo:
+                memo[key] = busy.split(span, card, n_sms)
+            out[k] = memo[key]
+    return out
+
+
+def _charge_busy(splits: Mapping[int, busy.Split], cut: Sequence[Stretch]) -> dict[Account, int]:
+    """Whole nanoseconds by busy account, summing to the computing stretches exactly."""
+    running_ns = Counter[tuple[int, ...]]()
+    for stretch in cut:
+        if stretch.state is State.COMPUTING:
+            running_ns[stretch.running] += stretch.end_ns - stretch.start_ns
+    parts = [0.0] * len(BUSY)
+    for running, ns in running_ns.items():
+        shares = splits[running[0]].shares if len(running) == 1 else busy.together([splits[k] for k in running])
+        for k, share in enumerate(shares):
+            if share:
+                parts[k] += ns * share
+    return busy.whole(dict(zip(BUSY, parts, strict=True)), sum(running_ns.values()))
+
+
+def _n_samples(steps: Sequence[Step]) -> int | None:
+    if not steps or any(step.n_samples is None for step in steps):
+        return None
+    return sum(step.n_samples or 0 for step in steps)
+
+
+def _useful_flop(kernels: Iterable[Span], window_ns: tuple[int, int]) -> float | None:
+    """Useful FLOP of the parts inside the window, or None where a kernel doesn't say."""
+    lo, hi = window_ns
+    total = 0.0
+    for span in kernels:
+        if busy.moves_bytes_only(span):
+            continue
+        if span.work is None or span.work.flop is None:
+            return None
+        flop = span.work.flop if span.work.useful_flop is None else span.work.useful_flop
+        if span.duration_ns:
+            total += flop * (min(span.end_ns, hi) - max(span.start_ns, lo)) / span.duration_ns
+    return total
+
+
+def _reasons(
+    splits: Collection[busy.Split], card: Card | None, n_sms: int | None, n_samples: int | None
+) -> dict[str, str]:
+    """Why a gauge can't be read, by the gauge's name; empty where all can."""
+    n, no_fill = len(splits), sum(not s.fill_known for s in splits)
+    no_flop = sum(not s.flop_known for s in splits)
+    reasons: dict[str, str] = {}
+    if n and n_sms is None:
+        reasons["sm_fill"] = "the number of SMs isn't known: no card in our table and none in the label"
+    elif no_fill:
+        reasons["sm_fill"] = f"{no_fill:,} of {n:,} kernels don't say their blocks, or how many an SM holds"
+    if n and card is None:
+        reasons["mfu"] = "the card isn't in our table, so its peak isn't known"
+    elif no_flop:
+        reasons["mfu"] = f"{no_flop:,} of {n:,} kernels don't say their FLOP (a trace without shapes)"
+    if n_samples is None:
+        reasons["samples_per_s"] = "the steps don't say how many samples they hold"
+    return reasons

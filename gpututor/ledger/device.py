@@ -1,0 +1,136 @@
+"""What one GPU was doing at every instant: computing, in a collective, copying or idle.
+
+Of things that run at the same time the first in that order counts, because taking away the others
+would not shorten the step: a copy under a kernel is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from gpututor.errors import TimelineError
+from gpututor.timeline import Activity, LaneKind, Span, Timeline
+
+
+class State(IntEnum):
+    """What the GPU does; the lowest that applies at an instant counts."""
+
+    COMPUTING = 0
+    COMMUNICATING = 1
+    COPYING_IN = 2
+    COPYING_OUT = 3
+    IDLE = 4
+
+
+STATE_OF = {
+    Activity.KERNEL: State.COMPUTING,
+    Activity.MEMSET: State.COMPUTING,
+    # A copy within the GPU's memory keeps that memory busy and stands between kernels like a kernel.
+    Activity.COPY_ON_GPU: State.COMPUTING,
+    Activity.COLLECTIVE: State.COMMUNICATING,
+    Activity.TRANSFER: State.COMMUNICATING,
+    Activity.COPY_TO_GPU: State.COPYING_IN,
+    Activity.COPY_TO_HOST: State.COPYING_OUT,
+}
+SHOWN_BY_NVIDIA_SMI = frozenset({Activity.KERNEL, Activity.MEMSET, Activity.COLLECTIVE})
+"""Kernels, also those that only wait for other GPUs or fill memory. Source: NVML, `nvmlUtilization_t.gpu`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Part of the window with one state; `running` are the indices of the computing spans, in stored order."""
+
+    start_ns: int
+    end_ns: int
+    state: State
+    running: tuple[int, ...] = ()
+
+
+def devices(timeline: Timeline) -> list[int]:
+    """Numbers of the GPUs that have spans, in order; lanes without a number belong to every GPU."""
+    used = {timeline.lanes[lane].device for lane in {s.lane for s in timeline.spans}}
+    return sorted(d for d in used if d is not None)
+
+
+def spans_of(timeline: Timeline, device: int | None) -> list[Span]:
+    """The spans on one GPU's streams, copy engines and links, in stored order.
+
+    Raises:
+        TimelineError: the timeline has several GPUs and none was chosen, or lacks the one that was.
+    """
+    present = devices(timeline)
+    if device is None and len(present) > 1:
+        names = " and ".join(map(str, present))
+        raise TimelineError(f"the timeline has GPUs {names}; a ledger is about one of them, so say device={present[0]}")
+    if device is not None and present and device not in present:
+        raise TimelineError(f"GPU {device} was asked for, but the timeline has spans of {', '.join(map(str, present))}")
+    wanted = {
+        k
+        for k, lane in enumerate(timeline.lanes)
+        if lane.kind is not LaneKind.HOST and (device is None or lane.device in (None, device))
+    }
+    return [s for s in timeline.spans if s.lane in wanted]
+
+
+def stretches(spans: Sequence[Span], window_ns: tuple[int, int]) -> list[Stretch]:
+    """The window cut wherever the GPU's state or its running kernels change; no gaps, no overlap."""
+    lo, hi = window_ns
+    active: dict[int, None] = {}
+    n_open = [0] * len(State)
+    out: list[Stretch] = []
+    at = lo
+    for when, index, begins in _edges(spans, lo, hi):
+        if when > at:
+            _add(out, Stretch(at, when, _state(n_open), tuple(sorted(active)) if len(active) > 1 else tuple(active)))
+            at = when
+        state = STATE_OF[spans[index].activity]
+        n_open[state] += 1 if begins else -1
+        if state is State.COMPUTING:
+            if begins:
+                active[index] = None
+            else:
+                del active[index]
+    if hi > at:
+        _add(out, Stretch(at, hi, State.IDLE))
+    return out
+
+
+def covered_by(spans: Sequence[Span], window_ns: tuple[int, int], counts: Callable[[Span], bool]) -> int:
+    """Nanoseconds of the window with at least one span for which `counts` holds."""
+    lo, hi = window_ns
+    total = 0
+    reach = lo
+    for start, end in sorted((s.start_ns, s.end_ns) for s in spans if counts(s)):
+        total += max(0, min(end, hi) - max(start, reach))
+        reach = max(reach, min(end, hi))
+    return total
+
+
+def _edges(spans: Sequence[Span], lo: int, hi: int) -> list[tuple[int, int, bool]]:
+    """Begin and end of every span that has time in the window, clipped to it, by time."""
+    edges: list[tuple[int, int, bool]] = []
+    for index, span in enumerate(spans):
+        start, end = max(span.start_ns, lo), min(span.end_ns, hi)
+        if end > start:
+            edges.append((start, index, True))
+            edges.append((end, index, False))
+    edges.sort()
+    return edges
+
+
+def _state(n_open: list[int]) -> State:
+    for state in (State.COMPUTING, State.COMMUNICATING, State.COPYING_IN, State.COPYING_OUT):
+        if n_open[state]:
+            return state
+    return State.IDLE
+
+
+def _add(out: list[Stretch], new: Stretch) -> None:
+    """Append, joining neighbours that differ in nothing."""
+    last = out[-1] if out else None
+    if last is not None and last.state is new.state and last.running == new.running:
+        out[-1] = Stretch(last.start_ns, new.end_ns, new.state, new.running)
+    else:
+        out.append(new)
