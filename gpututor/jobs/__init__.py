@@ -1,0 +1,1 @@
+"""Training jobs to record: plain torch scripts that know nothing of how they are watched."""

@@ -1,0 +1,107 @@
+"""The process in which a learner's code runs. A script on its own: it imports nothing of gpututor.
+
+Reads one JSON request on standard input; answers with one JSON object on the descriptor named by its
+first argument (on the descriptor of standard output where there is none). Whatever the learner prints
+goes elsewhere. `learner_code` starts it and judges nothing here: what comes back is the learner's data.
+"""
+
+from __future__ import annotations
+
+import json
+import linecache
+import os
+import signal
+import sys
+import traceback
+import types
+from typing import Any
+
+FILE = "your code"
+
+
+def keep_limits(memory_bytes: int, wall_s: int, file_bytes: int) -> None:
+    """Let the system end this process when its parent no longer can. No limits on Windows."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    limits = [
+        # Private writable memory (Linux 4.7 and later); unlike RLIMIT_AS it doesn't count what is only reserved.
+        (resource.RLIMIT_DATA, memory_bytes),
+        (resource.RLIMIT_CPU, wall_s + 1),
+        (resource.RLIMIT_FSIZE, file_bytes),
+        (resource.RLIMIT_CORE, 0),
+    ]
+    for what, most in limits:
+        try:
+            resource.setrlimit(what, (most, most))
+        except (ValueError, OSError):  # a lower limit is in force already
+            continue
+    signal.alarm(wall_s + 1)
+
+
+def fault(error: BaseException) -> dict[str, Any]:
+    """Kind, message and the deepest line of the learner's own code."""
+    line: int | None = None
+    if isinstance(error, SyntaxError) and error.filename == FILE:
+        line, message = error.lineno, str(error.msg)
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        line = next((frame.lineno for frame in reversed(frames) if frame.filename == FILE), None)
+        message = str(error)
+    return {"kind": type(error).__name__, "message": message[:500], "line": line}
+
+
+def as_data(value: object) -> object:
+    """What JSON can't carry but everybody means as plain data: `...` is no answer, arrays are lists."""
+    if value is ...:
+        return None
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"a {type(value).__name__}")
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    """The values of all calls, or the fault at the first one that fails."""
+    code = request["code"]
+    linecache.cache[FILE] = (len(code), None, code.splitlines(keepends=True), FILE)
+    module = sys.modules["your_code"] = types.ModuleType("your_code")  # dataclasses look their module up
+    k_call: int | None = None
+    try:
+        exec(compile(code, FILE, "exec"), module.__dict__)  # noqa: S102 - what this process is for
+        function = getattr(module, request["function"], None)
+        if not callable(function):
+            return {"missing": request["function"]}
+        values = []
+        for k_call, arguments in enumerate(request["calls"]):  # noqa: B007 - the except clause tells which call it was
+            values.append(function(*arguments))
+    except BaseException as error:  # noqa: BLE001 - whatever it raises is told
+        return {"fault": fault(error), "call": k_call}
+    return {"values": values}
+
+
+def main() -> None:
+    """Answer one request."""
+    request = json.load(sys.stdin)
+    # Windows starts this process without the descriptor: there the answer takes standard output's place.
+    fd = int(sys.argv[1]) if len(sys.argv) > 1 else os.dup(1)
+    if len(sys.argv) <= 1:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    sys.path.extend(request["import_from"])
+    keep_limits(request["memory_bytes"], request["wall_s"], request["file_bytes"])
+    told = answer(request)
+    try:
+        text = json.dumps(told, default=as_data)
+    except (TypeError, ValueError, RecursionError) as error:
+        text = json.dumps({"not_data": str(error)[:200]})
+    except BaseException as error:  # noqa: BLE001 - the learner's objects take part in this
+        text = json.dumps({"fault": fault(error), "call": None})
+    sys.stdout.flush()
+    sys.stderr.flush()
+    with os.fdopen(fd, "wb") as out:
+        out.write(text.encode("utf-8", "replace"))
+
+
+if __name__ == "__main__":
+    main()

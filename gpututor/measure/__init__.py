@@ -1,0 +1,1 @@
+"""Steps on a real GPU of this machine → `Recording`."""

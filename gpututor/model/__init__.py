@@ -1,0 +1,1 @@
+"""What an operator costs on a card and a host: plain arithmetic, without torch."""

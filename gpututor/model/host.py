@@ -1,0 +1,124 @@
+"""How long the host is busy with one operator, by kind of operator and by who calls it.
+
+Python calls each operator of a forward pass; autograd's engine calls those of a backward
+pass without Python; an optimizer calls its own in a tight loop. The amounts are
+microseconds in data/hosts.toml, measured in recorded traces and set to published speeds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpututor.cards import Host
+from gpututor.errors import DataFileError, KernelSpecError
+from gpututor.model.spec import HostKind
+
+PHASES = ("forward", "no_grad", "backward", "optimizer")
+
+# What must stand under `costs` of each host.
+COST_NAMES = (
+    "python",  # the interpreter between two operators of a model
+    "python_view",  # the same before an operator that only changes shape
+    "python_optimizer",  # the same inside an optimizer's loop over parameters
+    "python_list",  # an optimizer's loop that collects parameters, for each launch they need
+    "launch",  # the driver's launch call
+    "autograd",  # bookkeeping for a later backward pass; part of the amounts below, left out under no_grad
+    "engine",  # autograd's engine around one operator
+    "accumulate",  # storing one parameter's gradient
+    "view",
+    "light",
+    "gemm",
+    "cudnn",
+    "norm",
+    "rnn",
+    "attention",
+    "foreach",
+    "foreach_launch",  # packing the pointers for one launch of a list operator
+    "copy",
+    "sync",
+    "backward_light",
+    "backward_gemm",
+    "backward_cudnn",
+    "backward_norm",
+    "backward_rnn",
+    "backward_attention",
+    "optimizer_light",
+    "copy_latency",  # of a copy between host and card, on the link
+)
+OWN_IN_BACKWARD = frozenset(
+    {HostKind.LIGHT, HostKind.GEMM, HostKind.CUDNN, HostKind.NORM, HostKind.RNN, HostKind.ATTENTION}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HostCost:
+    """Nanoseconds of the host for one operator: Python before it, the framework in it, and each launch."""
+
+    python_ns: int
+    dispatch_ns: int
+    launch_ns: int
+
+
+def op_host(kind: HostKind, phase: str, n_launches: int, host: Host) -> HostCost:
+    """What one operator of this kind costs the host; the launches come on top, each `launch_ns`.
+
+    Raises:
+        KernelSpecError: `phase` is not one of `PHASES`.
+        DataFileError: the host's table lacks an amount.
+    """
+    if phase not in PHASES:
+        raise KernelSpecError(f"an operator runs in phase {phase!r}; known phases: {', '.join(PHASES)}")
+    python_us = _python_us(kind, phase, n_launches, host)
+    dispatch_us = _dispatch_us(kind, phase, host)
+    if kind is HostKind.FOREACH:
+        dispatch_us += amount_us(host, "foreach_launch") * n_launches
+    return HostCost(_ns(python_us), _ns(dispatch_us), _ns(amount_us(host, "launch")))
+
+
+def _python_us(kind: HostKind, phase: str, n_launches: int, host: Host) -> float:
+    if phase == "backward" or kind is HostKind.FREE:
+        return 0.0
+    if phase == "optimizer":
+        if kind is HostKind.FOREACH:
+            return amount_us(host, "python_list") * max(1, n_launches)
+        return amount_us(host, "python_optimizer")
+    return amount_us(host, "python_view" if kind is HostKind.VIEW else "python")
+
+
+def _dispatch_us(kind: HostKind, phase: str, host: Host) -> float:
+    if kind is HostKind.FREE:  # in a backward pass autograd's own detach marks a parameter's finished gradient
+        return amount_us(host, "accumulate") if phase == "backward" else 0.0
+    if kind is HostKind.VIEW:
+        return amount_us(host, "view")
+    if phase == "backward" and kind in OWN_IN_BACKWARD:
+        return amount_us(host, "engine") + amount_us(host, f"backward_{kind.value}")
+    if phase == "backward":
+        return amount_us(host, "engine") + amount_us(host, kind.value)
+    if phase == "optimizer" and kind in (HostKind.LIGHT, HostKind.COPY):
+        return amount_us(host, "optimizer_light")
+    recorded_us = amount_us(host, kind.value)
+    return recorded_us if phase == "forward" else max(0.0, recorded_us - amount_us(host, "autograd"))
+
+
+def sync_ns(host: Host) -> int:
+    """Nanoseconds from the GPU being done until a waiting host thread goes on."""
+    return _ns(host.sync_us)
+
+
+def amount_us(host: Host, name: str) -> float:
+    """One amount of the host's table, in microseconds.
+
+    Raises:
+        DataFileError: the table lacks it.
+    """
+    try:
+        return host.costs[name]
+    except KeyError:
+        raise DataFileError(
+            f'data/hosts.toml, {host.name}, costs: "{name}" is missing; it takes {len(COST_NAMES)} amounts, '
+            "which gpututor/model/host.py lists"
+        ) from None
+
+
+def _ns(microseconds: float) -> int:
+    return round(microseconds * 1000)

@@ -1,0 +1,44 @@
+"""From an operator to what it costs: which host work and which kernels.
+
+Each family's module holds one dict of rules by operator name, without the overload.
+To add an operator, add an entry there and a test; one that no rule names becomes a
+single elementwise kernel that reads its tensors and writes its results.
+"""
+
+from __future__ import annotations
+
+from gpututor.model.lowering import (
+    attention,
+    convolution,
+    foreach,
+    indexing,
+    matmul,
+    norm,
+    pointwise,
+    pooling,
+    recurrent,
+    views,
+)
+from gpututor.model.lowering.shape import Rule, one_walk
+from gpututor.model.spec import OpCall, OpCost
+
+__all__ = ["FAMILIES", "RULES", "lower"]
+
+FAMILIES = (views, pointwise, matmul, convolution, norm, pooling, indexing, foreach, recurrent, attention)
+RULES: dict[str, Rule] = {name: rule for family in FAMILIES for name, rule in family.RULES.items()}
+
+
+def lower(call: OpCall) -> OpCost:
+    """What `call` makes the host do and the kernels it launches, in order."""
+    rule = RULES.get(call.name) or RULES.get(base_name(call.name))
+    return rule(call) if rule else one_walk(call)
+
+
+def base_name(name: str) -> str:
+    """An operator's name without its overload.
+
+    >>> base_name("aten.addmm.default"), base_name("aten._foreach_add_.List"), base_name("gpututor.rnn.forward")
+    ('aten.addmm', 'aten._foreach_add_', 'gpututor.rnn.forward')
+    """
+    parts = name.split(".")
+    return ".".join(parts[:2]) if parts[0] == "aten" else name

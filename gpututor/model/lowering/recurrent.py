@@ -1,0 +1,131 @@
+"""Recurrent layers as one cuDNN call.
+
+For each layer and direction: one product that feeds the whole sequence's input, then for each time step the
+recurrent product and a kernel that applies the gates. A single step (seq 1, a decoder's loop) has nothing to pipeline,
+so its recurrent product is an ordinary one. cuDNN's persistent kernels (fp16 on V100, unpacked) are not modelled, nor
+are two directions at the same time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpututor.errors import KernelSpecError
+from gpututor.model.kernels import Gemm, RnnStep, RowReduce
+from gpututor.model.lowering.shape import REDUCE_THREADS, Rule, walk
+from gpututor.model.rates import power_of_two_in
+from gpututor.model.spec import HostKind, KernelSpec, OpCall, OpCost
+from gpututor.model.tensors import FORMAT, ITEMSIZE_BYTES
+
+GATES = {"lstm": 4, "gru": 3, "rnn_tanh": 1, "rnn_relu": 1}
+# Arithmetic of the gates for one hidden unit, counted from the formulas (a sigmoid as 3, a tanh as 1, sums of the two
+# products and two biases included).
+GATE_FLOP = {"lstm": 4 * 3 + 3 * 3 + 2 + 4, "gru": 3 * 3 + 2 * 3 + 1 + 5, "rnn_tanh": 4, "rnn_relu": 4}
+# Numbers moved for one hidden unit: both products' gates, states in and out, and what training keeps.
+GATE_NUMBERS = {"lstm": 2 * 4 + 1 + 2 + 5, "gru": 2 * 3 + 1 + 1 + 4, "rnn_tanh": 3, "rnn_relu": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """A recurrent call's sizes."""
+
+    mode: str
+    seq: int
+    batch: int
+    input: int
+    hidden: int
+    layers: int
+    directions: int
+    form: str
+    itemsize: int
+    tf32: bool
+
+    @property
+    def width(self) -> int:
+        """Results of all gates for one sentence at one step."""
+        return GATES[self.mode] * self.hidden
+
+    def gemm(self, name: str, m: int, n: int, k: int) -> Gemm:
+        """A product among this call's tensors."""
+        moved_bytes = (m * k + k * n + m * n) * self.itemsize
+        return Gemm(name, m, n, k, moved_bytes, self.form, 1, self.tf32, power_of_two_in(self.hidden, n, k))
+
+    def gates(self, name: str) -> tuple[KernelSpec, ...]:
+        """The kernel that applies the gates for one time step."""
+        n = self.batch * self.hidden
+        return walk(name, n, GATE_NUMBERS[self.mode] * n * self.itemsize, GATE_FLOP[self.mode] * n, self.form)
+
+    def inputs(self) -> list[int]:
+        """The input width of every layer and direction, in order."""
+        later = self.hidden * self.directions
+        return [self.input if layer == 0 else later for layer in range(self.layers) for _ in range(self.directions)]
+
+    def recurrent(self, backward: bool) -> KernelSpec:
+        """The recurrent product of one time step."""
+        if self.seq > 1:
+            return RnnStep("rnn step", GATES[self.mode], self.batch, self.hidden, self.form, backward, self.tf32)
+        n, k = (self.hidden, self.width) if backward else (self.width, self.hidden)
+        return self.gemm("rnn hidden", self.batch, n, k)
+
+
+def sizes_of(call: OpCall) -> Sizes:
+    """The sizes that `call` names.
+
+    Raises:
+        KernelSpecError: the mode is not known, or a size is no whole number.
+    """
+    mode, dtype = str(call.kwarg("mode")), str(call.kwarg("dtype", "float32"))
+    if mode not in GATES:
+        raise KernelSpecError(f"{call.name} has mode {mode!r}; known: {', '.join(GATES)}")
+    return Sizes(
+        mode=mode,
+        seq=_count(call, "seq"),
+        batch=_count(call, "batch"),
+        input=_count(call, "input"),
+        hidden=_count(call, "hidden"),
+        layers=_count(call, "layers"),
+        directions=_count(call, "directions"),
+        form=FORMAT.get(dtype, "fp32"),
+        itemsize=ITEMSIZE_BYTES.get(dtype, 4),
+        tf32=call.tf32,
+    )
+
+
+def _count(call: OpCall, name: str) -> int:
+    value = call.kwarg(name, 1)
+    if not isinstance(value, int) or value < 0:
+        raise KernelSpecError(f"{call.name} has {name} = {value!r}; it has to be a whole number from 0")
+    return value
+
+
+def _forward(call: OpCall) -> OpCost:
+    s = sizes_of(call)
+    if not (s.seq and s.batch and s.hidden):
+        return OpCost(HostKind.RNN)
+    kernels: list[KernelSpec] = []
+    for width_in in s.inputs():
+        kernels.append(s.gemm("rnn input", s.seq * s.batch, s.width, width_in))
+        kernels += (s.recurrent(False), *s.gates("rnn gates")) * s.seq
+    return OpCost(HostKind.RNN, tuple(kernels))
+
+
+def _backward(call: OpCall) -> OpCost:
+    """Steps in reverse, then for each layer the gradients of input, both weights and bias over the whole sequence."""
+    s = sizes_of(call)
+    if not (s.seq and s.batch and s.hidden):
+        return OpCost(HostKind.RNN)
+    kernels: list[KernelSpec] = []
+    rows = s.seq * s.batch
+    for width_in in reversed(s.inputs()):
+        kernels += (*s.gates("rnn gates backward"), s.recurrent(True)) * s.seq
+        kernels.append(s.gemm("rnn input gradient", rows, width_in, s.width))
+        kernels.append(s.gemm("rnn input weight gradient", s.width, width_in, rows))
+        kernels.append(s.gemm("rnn hidden weight gradient", s.width, s.hidden, rows))
+        moved_bytes = (rows + 1) * s.width * s.itemsize
+        name, flop = "rnn bias gradient", rows * s.width
+        per_block = max(1, REDUCE_THREADS // rows)
+        kernels.append(RowReduce(name, s.width, rows, moved_bytes, flop, s.form, per_block, REDUCE_THREADS, split=True))
+    return OpCost(HostKind.RNN, tuple(kernels))
+
+
+RULES: dict[str, Rule] = {"gpututor.rnn.forward": _forward, "gpututor.rnn.backward": _backward}

@@ -1,0 +1,90 @@
+"""Matrix products and convolutions as tiles: how many, in how many rounds over the SMs, and how long.
+
+A product is cut into tiles, one thread block each. The SMs take them in rounds, so
+129 tiles on 128 SMs take twice as long as 128. A library picks the tile and may
+split the long inner dimension over several blocks; we take the fastest choice, as its heuristics mean to.
+The form and its constants were fitted on DeepBench's and NeuSight's tables of measured products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from gpututor.cards import Card
+from gpututor.model.rates import ITEMSIZE_BYTES, Rate
+
+# Tiles that cuBLAS's and cuDNN's kernel names show.
+TILES = (
+    (256, 128),
+    (128, 256),
+    (128, 128),
+    (128, 64),
+    (64, 128),
+    (64, 64),
+    (32, 128),
+    (128, 32),
+    (64, 32),
+    (32, 32),
+)
+SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
+# Start and end of a tile cost as much as this many more steps of the inner loop: 20 to 31 in all eleven fits that
+# left one card out.
+EXTRA_K = 27
+# A tile of m by n reuses each loaded number m*n/(m+n) times. Small tiles starve the arithmetic, more so where the
+# arithmetic is fast: `STARVE` scales that, fitted as 21 to 28 at V100's fp16 rate of 1.56 TFLOP/s per SM.
+STARVE = 24.0
+STARVE_FLOP_PER_S_PER_SM = 1.56e12
+REUSE_OF_128 = 64.0
+SPLIT_S = 5e-6  # the second kernel that adds up the parts of a split inner dimension
+SPLIT_BYTES = 8  # each part writes and reads one fp32 number per result
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """The choice made: time after the kernel's floor, thread blocks, and traffic with the parts of a split."""
+
+    seconds: float
+    n_blocks: int
+    moved_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """`batch` products of (m, k) by (k, n) and their traffic in bytes."""
+
+    m: int
+    n: int
+    k: int
+    moved_bytes: int
+    batch: int = 1
+
+
+def fastest_tiling(product: Product, rate: Rate, card: Card, *, may_split: bool = True) -> Tiling:
+    """The fastest tiling of `product` on `card`; ties go to fewer blocks.
+
+    Never slower for a smaller product: each choice's time grows with every dimension, so their minimum does too.
+    """
+    choices = tilings(product, rate, card, may_split=may_split)
+    return min(choices, key=lambda choice: (choice.seconds, choice.n_blocks))
+
+
+def tilings(product: Product, rate: Rate, card: Card, *, may_split: bool) -> Iterator[Tiling]:
+    """Every choice of tile and split."""
+    memory_bytes_per_s = card.bandwidth_bytes_per_s * card.bandwidth_share
+    per_sm_flop_per_s = rate.peak_flop_per_s / card.n_sms
+    starved = STARVE * per_sm_flop_per_s / STARVE_FLOP_PER_S_PER_SM * ITEMSIZE_BYTES[rate.number_format] / 2
+    for tile_m, tile_n in TILES:
+        reuse = tile_m * tile_n / (tile_m + tile_n)
+        feed = reuse / (reuse + starved) * (REUSE_OF_128 + starved) / REUSE_OF_128
+        tile_flop_per_s = per_sm_flop_per_s * min(1.0, rate.sustained_share * feed)
+        whole = product.batch * -(-product.m // tile_m) * -(-product.n // tile_n)
+        for split in SPLITS if may_split else (1,):
+            inner = -(-product.k // (split * 8)) * 8 + EXTRA_K
+            rounds = -(-whole * split // card.n_sms)
+            seconds = rounds * 2 * tile_m * tile_n * inner / tile_flop_per_s
+            seconds = max(seconds, product.moved_bytes / memory_bytes_per_s)
+            parts_bytes = split * product.batch * product.m * product.n * SPLIT_BYTES if split > 1 else 0
+            if split > 1:
+                seconds += parts_bytes / memory_bytes_per_s + SPLIT_S
+            yield Tiling(seconds, whole * split, product.moved_bytes + parts_bytes)

@@ -1,0 +1,96 @@
+"""Time of kernels that walk over memory: elementwise work, reductions, copies inside GPU memory."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from gpututor.cards import Card
+from gpututor.model.kernels import DeviceCopy, Memset, RowReduce, Stream
+from gpututor.model.rates import vector_flop_per_s
+from gpututor.timeline import KernelWork
+
+# The shortest a kernel runs. In recorded traces one-block elementwise kernels take 1.25 to 2 us on a V100 (median
+# 1.9 of 1,100) and 1.6 to 2 us on an H100; 2.5 us of a step, gap to the next kernel included, was fitted on GPUs from
+# P100 to RTX 5090. So 1.7 us here and 0.8 us between kernels, which the queue adds.
+FLOOR_S = 1.7e-6
+# One SM draws at most this many times its equal share of memory bandwidth. On a V100, L2 feeds all SMs at 2,155 GB/s
+# (Jia et al. 2018, "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking"), 2.4 times the memory's
+# 900 GB/s, and one SM can't take more than its part of that. For other cards this is an assumption.
+SM_DRAW = 2.4
+# Blocks that fit on one SM by the scheduler's limit, where the card's table has none (32 on Volta and GA100).
+MAX_BLOCKS_PER_SM = 32
+# torch's sums give each thread at least this many elements before another block joins in on the same row
+# (aten/src/ATen/native/cuda/Reduce.cuh, setReduceConfig).
+MIN_ELEMENTS_PER_THREAD = 16
+COPY_BLOCK_ELEMENTS = 4096  # bytes that one block of a copy moves; only the count of blocks depends on it
+
+
+def resident_blocks(threads_per_block: int, card: Card) -> int:
+    """Blocks of this size that one SM holds at once, by its limits of warps and of blocks (1 or more)."""
+    by_warps = card.max_warps_per_sm // max(1, ceil(threads_per_block / 32))
+    return max(1, min(by_warps, card.max_blocks_per_sm or MAX_BLOCKS_PER_SM))
+
+
+def walk_s(moved_bytes: float, n_elements: float, elements_per_block: float, card: Card) -> float:
+    """Seconds, after the floor, to move `moved_bytes` with blocks that each walk over `elements_per_block`.
+
+    The card's bandwidth limits the whole; each SM's own draw limits the SM that got the most blocks.
+    """
+    card_bytes_per_s = card.bandwidth_bytes_per_s * card.bandwidth_share
+    n_blocks = max(1, ceil(n_elements / elements_per_block))
+    block_bytes = moved_bytes * min(1.0, elements_per_block / max(1.0, n_elements))
+    fullest_sm_bytes = ceil(n_blocks / card.n_sms) * block_bytes
+    sm_bytes_per_s = SM_DRAW * card_bytes_per_s / card.n_sms
+    return max(moved_bytes / card_bytes_per_s, fullest_sm_bytes / sm_bytes_per_s)
+
+
+def stream(spec: Stream, card: Card) -> tuple[float, KernelWork]:
+    """Seconds and work of an elementwise kernel."""
+    compute_s = spec.flop / vector_flop_per_s(spec.number_format, card)
+    memory_s = walk_s(spec.moved_bytes, spec.n_elements, spec.elements_per_block, card)
+    n_blocks = max(1, -(-spec.n_elements // spec.elements_per_block))
+    return FLOOR_S + max(compute_s, memory_s), KernelWork(
+        "elementwise",
+        float(spec.flop),
+        float(spec.moved_bytes),
+        n_blocks,
+        resident_blocks(spec.threads_per_block, card),
+        spec.number_format,
+        False,
+    )
+
+
+def row_reduce(spec: RowReduce, card: Card) -> tuple[float, KernelWork]:
+    """Seconds and work of a kernel whose blocks work on rows."""
+    resident = resident_blocks(spec.threads_per_block, card)
+    n_elements = max(1, spec.n_rows * spec.row_length)
+    block_elements: float = max(1, spec.rows_per_block * spec.row_length)
+    if spec.split:
+        fair = max(spec.threads_per_block * MIN_ELEMENTS_PER_THREAD, n_elements / (card.n_sms * resident))
+        block_elements = min(block_elements, fair)
+    compute_s = spec.flop / vector_flop_per_s(spec.number_format, card)
+    memory_s = walk_s(spec.moved_bytes, n_elements, block_elements, card)
+    return FLOOR_S + max(compute_s, memory_s), KernelWork(
+        "reduction",
+        float(spec.flop),
+        float(spec.moved_bytes),
+        max(1, ceil(n_elements / block_elements)),
+        resident,
+        spec.number_format,
+        False,
+    )
+
+
+def device_copy(spec: DeviceCopy, card: Card) -> tuple[float, KernelWork]:
+    """Seconds and work of a copy inside GPU memory."""
+    return _plain_move("copy on GPU", spec.moved_bytes, card)
+
+
+def memset(spec: Memset, card: Card) -> tuple[float, KernelWork]:
+    """Seconds and work of filling memory."""
+    return _plain_move("memset", spec.moved_bytes, card)
+
+
+def _plain_move(kind: str, moved_bytes: int, card: Card) -> tuple[float, KernelWork]:
+    seconds = FLOOR_S + walk_s(moved_bytes, moved_bytes, COPY_BLOCK_ELEMENTS, card)
+    return seconds, KernelWork(kind, 0.0, float(moved_bytes))

@@ -1,0 +1,91 @@
+"""The furniture of a lesson: small functions from data to something that marimo can show.
+
+Figures are plain HTML with classes of look.css: they follow the theme, wrap on a phone and are text to a screen
+reader. Controls are marimo's own. Nothing here computes a result.
+"""
+
+from __future__ import annotations
+
+from gpututor.charts import answer_picture, curve, strip_svg, timeline_chart, views
+from gpututor.page.course import LESSONS, START, Lesson, Rung, is_ready, lesson, next_ready
+from gpututor.page.ending import instructor_notes, is_instructor, next_lesson, takeaway
+from gpututor.page.exercise import editor_control, exercise, verdict
+from gpututor.page.expected import expected_table
+from gpututor.page.figures import (
+    figure,
+    gauge_table,
+    gauges,
+    legend,
+    legend_of,
+    source_line,
+    timeline_controls,
+    timeline_figure,
+    view_control,
+    window_control,
+)
+from gpututor.page.finding import finding, findings
+from gpututor.page.front import Door, doors, facts, front_header, ledger_map
+from gpututor.page.guess import guess_card, guess_control, guess_locked
+from gpututor.page.head import header, recall, unknown_bar
+from gpututor.page.money import money
+from gpututor.page.parts import html, shown
+from gpututor.page.run import ghost, progress_line, run_buttons, run_panel
+from gpututor.page.runner import Phase, Runner, Shown
+from gpututor.page.waterfall import waterfall
+
+__all__ = [
+    "LESSONS",
+    "START",
+    "Door",
+    "Lesson",
+    "Phase",
+    "Rung",
+    "Runner",
+    "Shown",
+    "answer_picture",
+    "curve",
+    "doors",
+    "editor_control",
+    "exercise",
+    "expected_table",
+    "facts",
+    "figure",
+    "finding",
+    "findings",
+    "front_header",
+    "gauge_table",
+    "gauges",
+    "ghost",
+    "guess_card",
+    "guess_control",
+    "guess_locked",
+    "header",
+    "html",
+    "instructor_notes",
+    "is_instructor",
+    "is_ready",
+    "ledger_map",
+    "legend",
+    "legend_of",
+    "lesson",
+    "money",
+    "next_lesson",
+    "next_ready",
+    "progress_line",
+    "recall",
+    "run_buttons",
+    "run_panel",
+    "shown",
+    "source_line",
+    "strip_svg",
+    "takeaway",
+    "timeline_chart",
+    "timeline_controls",
+    "timeline_figure",
+    "unknown_bar",
+    "verdict",
+    "view_control",
+    "views",
+    "waterfall",
+    "window_control",
+]

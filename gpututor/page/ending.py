@@ -1,0 +1,46 @@
+"""The end of a lesson: the sentence to keep, the way on, and what only instructors see."""
+
+from __future__ import annotations
+
+import marimo as mo
+
+from gpututor.page.course import LESSONS, Lesson, is_ready, lesson
+from gpututor.page.parts import escape, html, markdown
+
+
+def takeaway(text: str) -> mo.Html:
+    """The lesson in one sentence of plain text."""
+    return html(f'<section class="gt gt-take"><h2 class="gt-small">Take away</h2><p>{escape(text)}</p></section>')
+
+
+def next_lesson(after: Lesson | int) -> mo.Html:
+    """The link to the next lesson; while that one isn't written, its title as coming and a link to the front page."""
+    number = after if isinstance(after, int) else after.number
+    if number >= len(LESSONS):
+        return html(
+            _link(lesson(0).file, "The end of the course", "Back to the start", "See where your time goes now.")
+        )
+    following = lesson(number + 1)
+    place = f"lesson {following.number}"
+    if is_ready(following):
+        return html(_link(following.file, f"Next · {place}", following.title, following.question))
+    soon = f"Coming · {place}, {following.title}"
+    return html(_link(lesson(0).file, soon, "Back to the start", "See which lesson answers your question."))
+
+
+def _link(file: str, above: str, title: str, tease: str) -> str:
+    return (
+        f'<a class="gt gt-next" href="?file={escape(file)}"><span><small>{escape(above)}</small>'
+        f"<b>{escape(title)}</b><em>{escape(tease)}</em></span>"
+        '<span class="gt-arrow" aria-hidden="true">→</span></a>'
+    )
+
+
+def instructor_notes(text: str) -> mo.Html:
+    """Notes in Markdown, folded. Show them only where `is_instructor()`."""
+    return html(f'<details class="gt gt-notes"><summary>For instructors</summary>{markdown(text)}</details>')
+
+
+def is_instructor() -> bool:
+    """Whether the page was opened with `instructor=1` in its address."""
+    return "instructor" in mo.query_params()

@@ -1,0 +1,142 @@
+"""Trace events in our terms: role, place and exact times; damaged ones are left out and counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from gpututor.trace.categories import ANOTHER_ACCELERATOR, ON_GPU, ROLE_OF_CATEGORY, Role
+from gpututor.trace.exact import whole_ns
+
+NO_ARGS: Mapping[str, object] = {}
+
+LONG_BEFORE_NS = 3_600 * 10**9
+"""Our limit: a record that stands at 0 while all others begin an hour later or more has no time of its own."""
+
+
+@dataclass(slots=True)
+class Event:
+    """One complete event; `correlation` is the number shared by a call and what it started."""
+
+    role: Role
+    name: str
+    start_ns: int
+    end_ns: int
+    pid: object
+    tid: object
+    args: Mapping[str, object]
+
+    @property
+    def correlation(self) -> int | None:
+        """The launch number, or None where the record has none."""
+        number = self.args.get("correlation")
+        return number if type(number) is int and number > 0 else None
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """Device and stream of GPU work."""
+        return str(self.args.get("device", self.pid)), str(self.args.get("stream", self.tid))
+
+
+@dataclass(slots=True)
+class Events:
+    """What a trace holds, sorted out."""
+
+    events: list[Event] = field(default_factory=list)
+    thread_names: dict[tuple[str, str], str] = field(default_factory=dict)
+    dropped: Counter[str] = field(default_factory=Counter)
+    another_accelerator: str | None = None
+
+    def losses(self) -> tuple[str, ...]:
+        """What was left out, in words."""
+        return tuple(f"{what}: {n:,}" for what, n in self.dropped.items())
+
+
+def sorted_out(raw: Iterable[object]) -> Events:
+    """The events that mean something to us, in stored order."""
+    out = Events()
+    for item in raw:
+        if not isinstance(item, Mapping):
+            out.dropped["records that are no trace event left out"] += 1
+        elif item.get("ph") == "X":
+            _complete(out, item)
+        elif item.get("ph") == "M" and item.get("name") == "thread_name":
+            args = item.get("args")
+            if isinstance(args, Mapping) and isinstance(args.get("name"), str):
+                out.thread_names[str(item.get("pid")), str(item.get("tid"))] = str(args["name"])
+    out.events = _without_doubles(_with_times(out.events, out.dropped), out.dropped)
+    return out
+
+
+def _complete(out: Events, item: Mapping[str, object]) -> None:
+    category, name = item.get("cat"), item.get("name")
+    role = ROLE_OF_CATEGORY.get(category) if isinstance(category, str) else None
+    if role is None:
+        for start, words in ANOTHER_ACCELERATOR.items():
+            if isinstance(category, str) and category.startswith(start):
+                out.another_accelerator = words
+        return
+    start_ns, long_ns = whole_ns(item.get("ts")), whole_ns(item.get("dur"))
+    if start_ns is None or long_ns is None:
+        out.dropped[f"{role.value} records without a usable time left out"] += 1
+    elif long_ns < 0:
+        out.dropped[f"{role.value} records that last less than nothing left out"] += 1
+    else:
+        args = item.get("args")
+        out.events.append(
+            Event(
+                role,
+                name if isinstance(name, str) else "(no name)",
+                start_ns,
+                start_ns + long_ns,
+                item.get("pid"),
+                item.get("tid"),
+                args if isinstance(args, Mapping) else NO_ARGS,
+            )
+        )
+
+
+def _with_times(events: list[Event], dropped: Counter[str]) -> list[Event]:
+    """Without records at time 0 where all others are much later."""
+    later = min((e.start_ns for e in events if e.start_ns > 0), default=0)
+    if later < LONG_BEFORE_NS:
+        return events
+    kept = [e for e in events if e.start_ns > 0]
+    if len(kept) < len(events):
+        dropped["records at time 0, where the profiler lost the time, left out"] = len(events) - len(kept)
+    return kept
+
+
+def _without_doubles(events: list[Event], dropped: Counter[str]) -> list[Event]:
+    """GPU work that is written twice counts once."""
+    seen: set[tuple[object, ...]] = set()
+    kept = []
+    for e in events:
+        if e.role in ON_GPU:
+            key = (e.name, e.start_ns, e.end_ns, e.place, e.correlation)
+            if key in seen:
+                dropped["GPU records written twice counted once"] += 1
+                continue
+            seen.add(key)
+        kept.append(e)
+    return kept
+
+
+def in_stream_order(events: Sequence[Event], dropped: Counter[str]) -> None:
+    """Cut kernels that would still run when the next one of their stream has long begun.
+
+    A stream runs its kernels one after the other, so such a duration is damage
+    (a wrapped or missing end); up to 1 ms is let pass as clock jitter or early start.
+    """
+    streams: dict[tuple[str, str], list[Event]] = {}
+    for e in events:
+        if e.role is Role.KERNEL:
+            streams.setdefault(e.place, []).append(e)
+    for kernels in streams.values():
+        kernels.sort(key=lambda e: e.start_ns)
+        for now, after in pairwise(kernels):
+            if now.end_ns > after.end_ns + 1_000_000:
+                now.end_ns = max(now.start_ns, after.start_ns)
+                dropped["kernels that outlast the next one of their stream cut at its start"] += 1

@@ -1,0 +1,54 @@
+"""Microseconds as they stand in a file → whole nanoseconds, without the rounding of binary fractions.
+
+A clock that counts from 1970 reads 1.7e15 µs, where neighbouring binary fractions lie
+0.25 µs apart; so times are read as text.
+"""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal, InvalidOperation
+from math import isfinite
+
+FURTHEST_NS = 10**19
+"""Our limit: 300 years. A number beyond it is damage, not a time."""
+
+_DIGITS = 17  # more digits before the point than FURTHEST_NS has in µs
+
+
+def load_json(text: str) -> object:
+    """The document with every fraction kept as text, and NaN or Infinity as None; control characters are let through.
+
+    Raises:
+        ValueError: it is not JSON.
+        RecursionError: it is nested too deeply.
+    """
+    return json.JSONDecoder(parse_float=str, parse_constant=lambda _: None, strict=False).decode(text)
+
+
+def whole_ns(microseconds: object) -> int | None:
+    """Nanoseconds, or None for what is not a finite number of a thinkable size. Halves round to even.
+
+    >>> whole_ns("1712195495505543.2"), whole_ns(7), whole_ns("0.0005"), whole_ns("N/A"), whole_ns(None)
+    (1712195495505543200, 7000, 0, None, None)
+    """
+    if type(microseconds) is int:
+        return _bounded(1000 * microseconds)
+    if type(microseconds) is float:
+        return whole_ns(repr(microseconds)) if isfinite(microseconds) else None
+    if type(microseconds) is not str or len(microseconds) > 64:
+        return None
+    head, _, tail = microseconds.partition(".")
+    if head.isdecimal() and len(head) <= _DIGITS and len(tail) <= 3 and (not tail or tail.isdecimal()):
+        return _bounded(1000 * int(head) + int((tail + "000")[:3]))
+    try:
+        value = Decimal(microseconds)
+    except InvalidOperation:
+        return None
+    if not value.is_finite() or value.adjusted() > _DIGITS:
+        return None
+    return _bounded(int((value * 1000).to_integral_value()))
+
+
+def _bounded(ns: int) -> int | None:
+    return ns if -FURTHEST_NS < ns < FURTHEST_NS else None

@@ -1,0 +1,127 @@
+"""What a trace says about one kernel's work: its blocks, how many fit on an SM, and hints in its name.
+
+FLOP and bytes are not in a trace, so they stay None.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil, prod
+
+from gpututor.timeline import KernelWork
+
+REGISTERS_AT_A_TIME = 256
+"""Registers are given out to a warp in units of this many.
+
+Source: CUDA occupancy calculator, compute capability 5.0 to 9.0.
+"""
+
+MAX_BLOCKS_PER_SM = {(7, 0): 32, (7, 2): 32, (7, 5): 16, (8, 0): 32, (8, 6): 16, (8, 7): 16, (8, 9): 24, (9, 0): 32}
+"""Source: CUDA C++ Programming Guide, table "Technical Specifications per Compute Capability"."""
+
+RESERVED_SMEM_BYTES = 1024
+"""Kept by the system in every block from compute capability 8.0 on. Source: the same guide, "Shared Memory"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sm:
+    """What one SM offers to blocks; None where the trace doesn't say."""
+
+    n_sms: int | None = None
+    max_threads: int | None = None
+    registers: int | None = None
+    smem_bytes: int | None = None
+    warp_size: int = 32
+    capability: tuple[int, int] = (0, 0)
+
+
+def sm_of(device: Mapping[str, object]) -> Sm:
+    """An SM of a device, from its `deviceProperties`."""
+    return Sm(
+        _positive(device.get("numSms")),
+        _positive(device.get("maxThreadsPerMultiprocessor")),
+        _positive(device.get("regsPerMultiprocessor")),
+        _positive(device.get("sharedMemPerMultiprocessor")),
+        _positive(device.get("warpSize")) or 32,
+        (_positive(device.get("computeMajor")) or 0, _positive(device.get("computeMinor")) or 0),
+    )
+
+
+def work_of(name: str, args: Mapping[str, object], sm: Sm) -> KernelWork:
+    """What the trace and the kernel's name tell of its work."""
+    number_format, tensor_core = _format(name)
+    return KernelWork(
+        kind=_kind(name),
+        n_blocks=_volume(args.get("grid")),
+        blocks_per_sm=_resident(args, sm),
+        number_format=number_format,
+        tensor_core=tensor_core,
+    )
+
+
+def _resident(args: Mapping[str, object], sm: Sm) -> int | None:
+    """Blocks that fit on one SM at a time: the scarcest of threads, registers, shared memory and block slots.
+
+    Only for NVIDIA cards: an AMD "9.0" is another thing. Source: CUDA C++ Best Practices Guide, "Occupancy".
+    """
+    threads = _volume(args.get("block"))
+    if threads is None or sm.max_threads is None or sm.warp_size != 32 or sm.capability not in MAX_BLOCKS_PER_SM:
+        return None
+    warps = ceil(threads / sm.warp_size)
+    limits = [sm.max_threads // (warps * sm.warp_size), MAX_BLOCKS_PER_SM[sm.capability]]
+    registers = args.get("registers per thread")
+    if isinstance(registers, int) and registers > 0 and sm.registers:
+        a_warp = ceil(registers * sm.warp_size / REGISTERS_AT_A_TIME) * REGISTERS_AT_A_TIME
+        limits.append(sm.registers // (a_warp * warps))
+    smem_bytes = args.get("shared memory")
+    if isinstance(smem_bytes, int) and smem_bytes >= 0 and sm.smem_bytes:
+        taken = smem_bytes + (RESERVED_SMEM_BYTES if sm.capability >= (8, 0) else 0)
+        if taken:
+            limits.append(sm.smem_bytes // taken)
+    return max(1, min(limits))  # it did run, so at least one block fits
+
+
+_GEMM = re.compile(r"gemm|cutlass|cublas|nvjet|Cijk_|_mm_", re.IGNORECASE)
+_CONVOLUTION = re.compile(r"conv|implicit|wgrad|dgrad|winograd|fprop", re.IGNORECASE)
+# Instruction shapes that only tensor cores have; source: PTX ISA, "mma", and names seen in cuBLAS, cuDNN and CUTLASS.
+_TENSOR_CORE = re.compile(r"tensorop|[shi](884|1688|16816|161616)|tensor16x8|hmma|imma|wgmma|nvjet|cutlass3x")
+_FORMATS = (
+    ("bf16", re.compile(r"bf16|bfloat16", re.IGNORECASE)),
+    ("tf32", re.compile(r"tf32", re.IGNORECASE)),
+    ("fp16", re.compile(r"fp16|_h884|h1688|f16|half", re.IGNORECASE)),
+    ("fp64", re.compile(r"dgemm|fp64|double")),
+    ("fp32", re.compile(r"sgemm|ffma")),
+)
+
+
+def _kind(name: str) -> str:
+    if _CONVOLUTION.search(name):
+        return "convolution"
+    return "gemm" if _GEMM.search(name) else "kernel"
+
+
+def _format(name: str) -> tuple[str | None, bool | None]:
+    """Number format and tensor-core use as far as the name of a matrix kernel says them."""
+    if _kind(name) == "kernel":
+        return None, None
+    on_tensor_cores = True if _TENSOR_CORE.search(name) else None
+    for number_format, pattern in _FORMATS:
+        if pattern.search(name):
+            if number_format == "fp32" and on_tensor_cores is None:
+                on_tensor_cores = False
+            return number_format, on_tensor_cores
+    return None, on_tensor_cores
+
+
+def _volume(sizes: object) -> int | None:
+    if not isinstance(sizes, (list, tuple)) or not sizes:
+        return None
+    if any(type(size) is not int or size < 1 for size in sizes):
+        return None
+    return prod(sizes)
+
+
+def _positive(value: object) -> int | None:
+    return value if type(value) is int and value > 0 else None

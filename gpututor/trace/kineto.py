@@ -1,0 +1,264 @@
+"""A trace of torch.profiler (Kineto, Chrome format) → `Timeline`.
+
+Copies between host and GPU go on lanes of their own, one for each direction, since they run
+on copy engines; copies within the GPU stay on their stream. A host call is tied to what it
+started by their correlation number. The window is that of the steps where
+the program marked some (`ProfilerStep#k`), else from the first to the last GPU event.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gpututor.cards import find_card
+from gpututor.errors import NoKernels, TimelineError
+from gpututor.timeline import Activity, KernelWork, Label, Lane, LaneKind, Origin, Span, Step, Timeline
+from gpututor.trace.categories import COLLECTIVE, ON_GPU, PREPARES, STEP, WAITS, Role, copy_activity, is_input_mark
+from gpututor.trace.events import Event, Events, in_stream_order, sorted_out
+from gpututor.trace.kernels import Sm, sm_of, work_of
+from gpututor.trace.opening import Source, opened
+
+HEADER_VERSIONS = (("cuda_driver_version", "CUDA driver"), ("cuda_runtime_version", "CUDA runtime"))
+
+
+def read(
+    source: Source,
+    *,
+    origin: Origin = Origin.RECORDED,
+    what: str = "",
+    host: str | None = None,
+    versions: tuple[tuple[str, str], ...] = (),
+) -> Timeline:
+    """The trace at a path (.json or gzipped), or already loaded, as a timeline that begins at 0.
+
+    `what` describes the job, the file's name where left out. What had to be left
+    out is in the timeline's `losses`.
+
+    Raises:
+        NoKernels: the program launched nothing on a GPU.
+        TimelineError: the file is damaged, or no trace of a GPU; one sentence says which.
+    """
+    document = opened(source)
+    found = sorted_out(document.events)
+    _refuse_without_kernels(document.name, found)
+    in_stream_order(found.events, found.dropped)
+    steps = _steps(found.events)
+    window_ns = (steps[0].start_ns, steps[-1].end_ns) if steps else _device_window_ns(found.events)
+    base_ns = min(window_ns[0], *(e.start_ns for e in found.events))
+    lanes = Lanes(found.thread_names)
+    devices = _devices(document.header)
+    spans = _spans(found.events, lanes, {k: sm_of(d) for k, d in devices.items()}, base_ns)
+    busiest = _busiest(found.events)
+    label = _label(devices.get(busiest, {}), origin, what or document.name, host, versions, document.header)
+    return Timeline(
+        tuple(lanes.rows),
+        tuple(spans),
+        (window_ns[0] - base_ns, window_ns[1] - base_ns),
+        label,
+        tuple(Step(s.start_ns - base_ns, s.end_ns - base_ns) for s in steps),
+        (*document.losses, *found.losses()),
+    )
+
+
+def _refuse_without_kernels(name: str, found: Events) -> None:
+    if any(e.role is Role.KERNEL and e.end_ns > e.start_ns for e in found.events):
+        return
+    if found.another_accelerator:
+        raise TimelineError(
+            f"{name} was recorded on {found.another_accelerator} accelerator; "
+            "only traces of CUDA and ROCm GPUs can be read here"
+        )
+    n = Counter(e.role for e in found.events)
+    if n[Role.KERNEL]:
+        raise TimelineError(f"the {n[Role.KERNEL]:,} kernels in {name} take no time at all; record the trace again")
+    if not found.events:
+        raise TimelineError(
+            f"{name} has none of the events that torch.profiler writes for operators and kernels; "
+            "was it made by another tool?"
+        )
+    n_launches = sum(e.role is Role.CALL and "Launch" in e.name for e in found.events)
+    if n_launches:
+        raise TimelineError(
+            f"{name} has {n_launches:,} launch calls but not one kernel: the profiler was not let at the GPU's own "
+            "records (CUPTI); look for its warning on the terminal, and for missing rights in a container"
+        )
+    raise NoKernels(
+        f"{name} has {n[Role.OPERATOR]:,} framework operators but no kernel, so it says nothing about a GPU; "
+        "record with ProfilerActivity.CUDA in activities, and check that model and batch are on the GPU"
+    )
+
+
+def _steps(events: Sequence[Event]) -> list[Step]:
+    """Marked steps by start; one lasts until the next begins where that is the next in number."""
+    marks: dict[int, Event] = {}
+    for e in events:
+        match = STEP.match(e.name) if e.role in (Role.MARK, Role.OPERATOR) else None
+        if match and e.end_ns > e.start_ns:
+            number = int(match[1][:18])
+            if number not in marks or e.start_ns < marks[number].start_ns:
+                marks[number] = e
+    ordered = sorted(marks.items(), key=lambda item: item[1].start_ns)
+    following = {number: e.start_ns for number, e in ordered}
+    return [Step(e.start_ns, max(e.end_ns, following.get(number + 1, 0))) for number, e in ordered]
+
+
+def _device_window_ns(events: Sequence[Event]) -> tuple[int, int]:
+    on_gpu = [e for e in events if e.role in ON_GPU]
+    return min(e.start_ns for e in on_gpu), max(e.end_ns for e in on_gpu)
+
+
+@dataclass(slots=True)
+class Lanes:
+    """Rows of the timeline, made as spans need them."""
+
+    thread_names: Mapping[tuple[str, str], str]
+    rows: list[Lane] = field(default_factory=list)
+    _index: dict[tuple[object, ...], int] = field(default_factory=dict)
+
+    def host(self, e: Event) -> int:
+        """The lane of a host thread."""
+        key = ("host", str(e.pid), str(e.tid))
+        if key not in self._index:
+            name = self.thread_names.get((key[1], key[2])) or f"thread {key[2]}"
+            self._add(key, Lane(LaneKind.HOST, name))
+        return self._index[key]
+
+    def stream(self, e: Event) -> int:
+        """The lane of a GPU stream."""
+        device, stream = device_of(e), e.args.get("stream", e.tid)
+        number = str(stream).removeprefix("stream ")
+        key = ("stream", device, number)
+        if key not in self._index:
+            self._add(key, Lane(LaneKind.STREAM, f"stream {number}", device))
+        return self._index[key]
+
+    def copies(self, e: Event, activity: Activity) -> int:
+        """The lane of one direction of copies, or of transfers between GPUs."""
+        device = device_of(e)
+        key = ("copies", device, activity)
+        if key not in self._index:
+            names = {
+                Activity.COPY_TO_GPU: (LaneKind.COPY, "copies to the GPU"),
+                Activity.COPY_TO_HOST: (LaneKind.COPY, "copies to the host"),
+                Activity.TRANSFER: (LaneKind.LINK, "transfers between GPUs"),
+            }
+            kind, name = names[activity]
+            self._add(key, Lane(kind, name, device))
+        return self._index[key]
+
+    def _add(self, key: tuple[object, ...], lane: Lane) -> None:
+        self._index[key] = len(self.rows)
+        self.rows.append(lane)
+
+
+def device_of(e: Event) -> int | None:
+    """The GPU's index, by the record's own word or else its process number, which Kineto uses for it."""
+    for number in (e.args.get("device"), e.pid):
+        if type(number) is int and 0 <= number < 1024:
+            return number
+    return None
+
+
+def _busiest(events: Sequence[Event]) -> int | None:
+    counts = Counter(device_of(e) for e in events if e.role is Role.KERNEL)
+    return counts.most_common(1)[0][0]
+
+
+def _spans(events: Sequence[Event], lanes: Lanes, sms: Mapping[int | None, Sm], base_ns: int) -> list[Span]:
+    started = {e.correlation: e for e in events if e.role in ON_GPU and e.correlation is not None}
+    works: dict[tuple[object, ...], KernelWork] = {}
+    spans = []
+    for e in events:
+        if e.role in ON_GPU:
+            spans.append(_on_gpu(e, lanes, sms.get(device_of(e), Sm()), works, base_ns))
+        else:
+            activity = _host_activity(e, started)
+            if activity is not None:
+                launch = e.correlation if e.correlation in started else None
+                row = lanes.host(e)
+                spans.append(Span(row, activity, e.name, e.start_ns - base_ns, e.end_ns - base_ns, launch))
+    return spans
+
+
+def _on_gpu(e: Event, lanes: Lanes, sm: Sm, works: dict[tuple[object, ...], KernelWork], base_ns: int) -> Span:
+    work: KernelWork | None
+    if e.role is Role.KERNEL:
+        activity = Activity.COLLECTIVE if COLLECTIVE.search(e.name) else Activity.KERNEL
+        key = (e.name, *(str(e.args.get(k)) for k in ("grid", "block", "registers per thread", "shared memory")), sm)
+        work = works.get(key)
+        if work is None:
+            work = works[key] = work_of(e.name, e.args, sm)
+        lane = lanes.stream(e)
+    else:
+        copied = e.role is Role.COPY
+        activity = copy_activity(e.name, e.args.get("kind")) if copied else Activity.MEMSET
+        on_stream = activity in (Activity.MEMSET, Activity.COPY_ON_GPU)
+        lane = lanes.stream(e) if on_stream else lanes.copies(e, activity)
+        n_bytes = e.args.get("bytes")
+        known = type(n_bytes) is int and n_bytes >= 0
+        work = KernelWork("copy" if copied else "memset", moved_bytes=float(str(n_bytes))) if known else None
+    return Span(lane, activity, e.name, e.start_ns - base_ns, e.end_ns - base_ns, e.correlation, work)
+
+
+def _host_activity(e: Event, started: Mapping[int, Event]) -> Activity | None:
+    if e.role is Role.PYTHON:
+        return Activity.PYTHON
+    if e.role is Role.CALL:
+        number = e.correlation
+        return _call_activity(e, None if number is None else started.get(number))
+    if is_input_mark(e.name):
+        return Activity.INPUT
+    if e.role is Role.MARK or STEP.match(e.name):
+        return None
+    return Activity.DISPATCH
+
+
+def _call_activity(call: Event, work: Event | None) -> Activity:
+    """What a driver call does to the host: waits, copies, allocates, launches, or just takes its time.
+
+    A copy call held the host if it came back no sooner than the copy was done, unless the memory
+    was pinned: then the copy was short and the call didn't wait for it.
+    """
+    if WAITS.match(call.name):
+        return Activity.SYNC
+    if work is not None:
+        waited = work.role is Role.COPY and call.end_ns >= work.end_ns and "Pinned" not in work.name
+        return Activity.COPY_CALL if waited else Activity.LAUNCH
+    if PREPARES.match(call.name):
+        return Activity.STARTUP
+    return Activity.LAUNCH if "Launch" in call.name else Activity.DISPATCH
+
+
+def _devices(header: Mapping[str, object]) -> dict[int | None, Mapping[str, object]]:
+    listed = header.get("deviceProperties")
+    if not isinstance(listed, Sequence):
+        return {}
+    devices: dict[int | None, Mapping[str, object]] = {}
+    for device in listed:
+        if isinstance(device, Mapping) and type(device.get("id")) is int:
+            devices[int(str(device["id"]))] = device
+    return devices
+
+
+def _label(
+    device: Mapping[str, object],
+    origin: Origin,
+    what: str,
+    host: str | None,
+    versions: tuple[tuple[str, str], ...],
+    header: Mapping[str, object],
+) -> Label:
+    name = device.get("name")
+    card = None
+    if isinstance(name, str) and name:
+        listed = find_card(name)
+        card = listed.name if listed else name
+    known = {k for k, _ in versions}
+    noted = tuple(
+        (words, f"{number // 1000}.{number % 1000 // 10}")  # 12040 is 12.4; source: CUDA Runtime API
+        for key, words in HEADER_VERSIONS
+        if type(number := header.get(key)) is int and words not in known
+    )
+    return Label(origin, card, host, what, versions + noted, sm_of(device).n_sms)

@@ -1,0 +1,42 @@
+"""What several test files share: the published measurements, Chromium, and skips that give their reason."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of measurements that others published, which is not part of the repository."""
+    folder = Path(os.environ.get("GPUTUTOR_SHARED", ROOT.parent / "shared"))
+    if not folder.is_dir():
+        pytest.skip(f"no published measurements in {folder}; set GPUTUTOR_SHARED to their folder")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """Path of a Chromium; without one the test is skipped, or fails if GPUTUTOR_REQUIRE_BROWSER=1."""
+    path = next(filter(None, map(shutil.which, CHROMIUM_NAMES)), None)
+    if path is None:
+        reason = f"no browser called {', '.join(CHROMIUM_NAMES)} on the path"
+        if os.environ.get("GPUTUTOR_REQUIRE_BROWSER") == "1":
+            pytest.fail(f"{reason}, and GPUTUTOR_REQUIRE_BROWSER=1 asks for one")
+        pytest.skip(reason)
+    return path
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test marked gpu where torch sees no CUDA device."""
+    if item.get_closest_marker("gpu"):
+        import torch
+
+        if not torch.cuda.is_available():
+            pytest.skip("no CUDA device here")

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import pytest
+
+from gpututor.cards import host, hosts
+from gpututor.errors import DataFileError, KernelSpecError
+from gpututor.model.host import COST_NAMES, PHASES, op_host, sync_ns
+from gpututor.model.spec import HostKind
+from tests.model.cards_for_tests import SLOW_HOST
+
+# ResNet-50's inference by the layers of He et al. 2015: 53 convolutions, each with a batch norm; 49 ReLUs and 16
+# additions; two poolings; one linear layer, whose weight is transposed; one flatten.
+RESNET50 = {HostKind.CUDNN: 53, HostKind.NORM: 53, HostKind.LIGHT: 49 + 16 + 2, HostKind.GEMM: 1, HostKind.VIEW: 2}
+N_NO_VIEWS = sum(n for kind, n in RESNET50.items() if kind is not HostKind.VIEW)
+# Llama-3.2-1B's forward pass has 617 operators: 16 layers with 7 products and 1 attention each, one product at the end.
+LLAMA = {HostKind.GEMM: 113, HostKind.ATTENTION: 16, HostKind.LIGHT: 617 - 113 - 16}
+
+
+def forward_us(mix, machine_host, phase="no_grad"):
+    total_ns = 0
+    for kind, n in mix.items():
+        n_launches = 0 if kind is HostKind.VIEW else 1
+        cost = op_host(kind, phase, n_launches, machine_host)
+        total_ns += n * (cost.python_ns + cost.dispatch_ns + n_launches * cost.launch_ns)
+    return total_ns / 1e3
+
+
+@pytest.mark.parametrize("name", list(hosts()))
+def test_every_host_has_every_amount(name):
+    assert set(host(name).costs) == set(COST_NAMES)
+
+
+@pytest.mark.parametrize("name", list(hosts()))
+def test_every_host_says_whether_it_was_measured(name):
+    assert host(name).sources["costs"].startswith(("measured:", "scaled, not measured:", "as "))
+
+
+@pytest.mark.parametrize(
+    ("name", "published_us"),
+    [
+        pytest.param("dgx1-e5-2698v4", 42.9, id="DGX-1, torch 1.9"),
+        pytest.param("cascade-lake-8259cl", 40.5, id="T4 server, torch 1.9"),
+        pytest.param("epyc-7742", 27.6, id="DGX A100, torch 1.9"),
+    ],
+)
+def test_resnet50_takes_the_published_time_per_operator(name, published_us):
+    assert forward_us(RESNET50, host(name)) / N_NO_VIEWS == pytest.approx(published_us, rel=0.01)
+
+
+def test_a_small_llama_takes_the_published_time_per_operator_on_a_recent_server():
+    assert forward_us(LLAMA, host("sapphire-rapids-8480c")) / 617 == pytest.approx(13, rel=0.01)
+
+
+def test_the_llama_figure_gives_a_plausible_adamw_step():
+    # Published: AdamW's list form on 10 parameters takes 0.57 ms on an A100 server of unknown CPU (pytorch issue
+    # 120308). Its 11 list operators with one launch each have to land within a factor of two, host by host class.
+    def step_ms(name):
+        cost = op_host(HostKind.FOREACH, "optimizer", 1, host(name))
+        return 11 * (cost.python_ns + cost.dispatch_ns + cost.launch_ns) / 1e6
+
+    assert 0.57 / 2 < step_ms("sapphire-rapids-8480c") < 0.57 * 2
+    assert 0.57 / 2 < step_ms("epyc-7742") < 0.57 * 2
+
+
+@pytest.mark.parametrize("kind", list(HostKind))
+@pytest.mark.parametrize("phase", PHASES)
+def test_every_kind_has_a_cost_in_every_phase(kind, phase):
+    cost = op_host(kind, phase, 1, host("desktop"))
+
+    assert min(cost.python_ns, cost.dispatch_ns) >= 0
+    assert cost.launch_ns > 0
+
+
+@pytest.mark.parametrize("kind", list(HostKind))
+def test_a_backward_pass_runs_no_python(kind):
+    assert op_host(kind, "backward", 1, host("desktop")).python_ns == 0
+
+
+@pytest.mark.parametrize("kind", list(HostKind))
+def test_autograd_never_makes_an_operator_cheaper(kind):
+    with_autograd, without = (op_host(kind, phase, 1, host("desktop")) for phase in ("forward", "no_grad"))
+
+    assert with_autograd.dispatch_ns >= without.dispatch_ns
+
+
+def test_a_saved_tensors_detach_is_free_in_a_forward_pass():
+    cost = op_host(HostKind.FREE, "forward", 0, host("desktop"))
+
+    assert cost.python_ns == cost.dispatch_ns == 0
+
+
+def test_a_list_operator_costs_more_with_more_launches():
+    one, three = (op_host(HostKind.FOREACH, "optimizer", n, host("desktop")) for n in (1, 3))
+
+    assert three.dispatch_ns > one.dispatch_ns
+    assert three.python_ns == pytest.approx(3 * one.python_ns, abs=2)
+
+
+def test_waiting_adds_the_hosts_own_delay():
+    assert sync_ns(SLOW_HOST) == 20_000
+
+
+def test_an_unknown_phase_names_the_known_ones():
+    with pytest.raises(KernelSpecError, match="phase 'training'; known phases: forward"):
+        op_host(HostKind.LIGHT, "training", 1, host("desktop"))
+
+
+def test_a_host_without_an_amount_is_named():
+    with pytest.raises(DataFileError, match='slow, costs: "python" is missing'):
+        op_host(HostKind.LIGHT, "forward", 1, SLOW_HOST)
