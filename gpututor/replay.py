@@ -42,10 +42,16 @@ class Played:
         return self.ledger.step_ns
 
     @property
+    def kernels_us(self) -> list[float]:
+        """Length of each kernel in microseconds, in the order in which they started."""
+        kernels = sorted((s for s in self.timeline.spans if s.activity in COMPUTING), key=lambda s: s.start_ns)
+        return [s.duration_ns / 1e3 for s in kernels]
+
+    @property
     def kernel_ns(self) -> float:
-        """Mean length of a kernel, in nanoseconds."""
-        kernels = [s.duration_ns for s in self.timeline.spans if s.activity in COMPUTING]
-        return sum(kernels) / len(kernels) if kernels else 0.0
+        """Mean length of a kernel, in nanoseconds; 0 without any."""
+        kernels = self.kernels_us
+        return 1e3 * sum(kernels) / len(kernels) if kernels else 0.0
 
     @property
     def host_ns_per_launch(self) -> float:
@@ -74,7 +80,9 @@ def read_tape(path: Path) -> Tape:
     try:
         changed_ns = path.stat().st_mtime_ns
     except OSError as error:
-        raise TimelineError(f"the run's file {path.name} is gone ({error.strerror}); run the experiment again") from error
+        raise TimelineError(
+            f"the run's file {path.name} is gone ({error.strerror}); run the experiment again"
+        ) from error
     return _read(path, changed_ns)
 
 

@@ -151,6 +151,10 @@ class Visit:
             )
         )
 
+    def close(self) -> None:
+        """Close the page and forget its context."""
+        self.page.context.close()
+
     def tall_screenshot(self, path: Path) -> Path:
         """A picture of the whole page. marimo scrolls inside its own box, so the window is made as tall as that."""
         before = self.page.viewport_size or {"width": 1200, "height": 800}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpututor.charts.colours import COLOUR, WORDS, css_fill
-from gpututor.charts.curves import answer_picture, curve
+from gpututor.charts.curves import answer_picture, curve, running_mean
 from gpututor.charts.lanes import Idle
 from gpututor.charts.strip import strip_svg
 from gpututor.charts.timeline import timeline_chart
@@ -16,6 +16,7 @@ __all__ = [
     "answer_picture",
     "css_fill",
     "curve",
+    "running_mean",
     "strip_svg",
     "timeline_chart",
     "views",

@@ -112,3 +112,13 @@ def _ink(
     text = alt.Chart(table(rows)).mark_text(dx=dx, dy=dy, align=align, fontSize=13).encode(x=x, y=y, text="b:N")
     named: alt.Chart = text.properties(name=f"ink_{align}")
     return named
+
+
+def running_mean(values: Sequence[float], n: int) -> list[tuple[float, float]]:
+    """Each value's number, from 1, and the mean of it and the up to `n` - 1 values before.
+
+    >>> running_mean([4.0, 2.0, 6.0], 2)
+    [(1, 4.0), (2, 3.0), (3, 4.0)]
+    """
+    tails = (values[max(0, k + 1 - n) : k + 1] for k in range(len(values)))
+    return [(k, sum(tail) / len(tail)) for k, tail in enumerate(tails, 1)]

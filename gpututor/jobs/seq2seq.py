@@ -17,17 +17,16 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from gpututor.jobs.corpus import MAX_WORDS, Pair, draw, words_of
-
-# Source of the next seven: the tutorial named above and its published output (10,599 pairs, 2018 to 2023).
-HIDDEN = 256
-DROPOUT = 0.1
-LEARNING_RATE = 0.01
-TEACHER_FORCING = 0.5
-MAX_LENGTH = MAX_WORDS + 1  # words, marks and the end mark
-FRENCH_WORDS = 4_345  # "Counted words: fra 4345"
-ENGLISH_WORDS = 2_803  # "Counted words: eng 2803"
-TUTORIAL_STEPS = 75_000
+from gpututor.jobs.corpus import Pair, draw, words_of
+from gpututor.jobs.tutorial import (
+    DROPOUT,
+    ENGLISH_WORDS,
+    FRENCH_WORDS,
+    HIDDEN,
+    LEARNING_RATE,
+    MAX_LENGTH,
+    TEACHER_FORCING,
+)
 
 START, END = 0, 1
 

@@ -1,12 +1,12 @@
 """The furniture of a lesson: small functions from data to something that marimo can show.
 
-Figures are plain HTML with classes of look.css: they follow the theme, wrap on a phone and are text to a screen
+Figures are plain HTML with classes of lessons/look.css: they follow the theme, wrap on a phone and are text to a screen
 reader. Controls are marimo's own. Nothing here computes a result.
 """
 
 from __future__ import annotations
 
-from gpututor.charts import answer_picture, curve, strip_svg, timeline_chart, views
+from gpututor.charts import answer_picture, curve, running_mean, strip_svg, timeline_chart, views
 from gpututor.page.course import LESSONS, START, Lesson, Rung, is_ready, lesson, next_ready
 from gpututor.page.ending import instructor_notes, is_instructor, next_lesson, takeaway
 from gpututor.page.exercise import editor_control, exercise, verdict
@@ -31,6 +31,7 @@ from gpututor.page.money import money
 from gpututor.page.parts import html, shown
 from gpututor.page.run import ghost, progress_line, run_buttons, run_panel
 from gpututor.page.runner import Phase, Runner, Shown
+from gpututor.page.sheet import Reader, sheet
 from gpututor.page.waterfall import waterfall
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "Door",
     "Lesson",
     "Phase",
+    "Reader",
     "Rung",
     "Runner",
     "Shown",
@@ -75,6 +77,8 @@ __all__ = [
     "recall",
     "run_buttons",
     "run_panel",
+    "running_mean",
+    "sheet",
     "shown",
     "source_line",
     "strip_svg",

@@ -83,8 +83,9 @@ class Runner:
         self.log = ""
         self.trouble: str | None = None
         first = _first_shown(self.result)
-        self.get_phase, self._set_phase = mo.state(first.phase)
-        self.get_shown, self._set_shown = mo.state(first)
+        # With self loops: a button's cell reads the phase, and its own click must redraw it.
+        self.get_phase, self._set_phase = mo.state(first.phase, allow_self_loops=True)
+        self.get_shown, self._set_shown = mo.state(first, allow_self_loops=True)
         self._lab.warm()
         self._thread = mo.Thread(target=self._work, daemon=True)
         self._thread.start()
@@ -98,7 +99,10 @@ class Runner:
         seed: int = 0,
         kind: Kind = "simulated",
     ) -> bool:
-        """Start a run and return at once; False (and nothing happens) while another one is under way."""
+        """Start a run and return at once; False (and nothing happens) while another one is under way.
+
+        Call it from a control's callback, not from a cell that reads the phase: that one would start for ever.
+        """
         with self._starting:
             if self._busy:
                 return False

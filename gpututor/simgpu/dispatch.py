@@ -131,7 +131,8 @@ def first_time(key: tuple[Any, ...] | None, op: Any, args: tuple[Any, ...], kwar
     out_names = [a.name for a in op._schema.arguments if a.is_out and a.name in kwargs]
     if out_names:
         return into_out(op, args, kwargs, out_names)
-    if torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "CompositeImplicitAutograd"):
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    if has_kernel(op.name(), "CompositeImplicitAutograd") and not has_kernel(op.name(), "CPU"):
         parts = op.decompose(*args, **kwargs)  # inference_mode hands composite ops over whole
         if parts is not NotImplemented:
             return parts

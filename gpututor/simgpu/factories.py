@@ -1,4 +1,4 @@
-"""Ops without a tensor argument, which torch sends to the device's own kernels and not to the tensor class.
+"""Ops that need a kernel of the device's own: those without a tensor argument, and a few that torch would take apart.
 
 They are registered one by one, since torch's boxed fallback refuses Python while a user's dispatch mode is
 active; the fallback stays for whatever is not in the list.
@@ -32,6 +32,10 @@ DIRECT = (
     "randperm.generator_out",
     "triu_indices",
     "tril_indices",
+    # ops that CPU and CUDA run whole, and that torch would take apart for any other device
+    "silu_backward",
+    "mish_backward",
+    "native_channel_shuffle",
 )
 _aten = torch.library.Library("aten", "IMPL")
 _all = torch.library.Library("_", "IMPL")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from gpututor.errors import NoSteps, StepFailed
+from gpututor.errors import NoSteps
 from gpututor.model.tape import Sync, Tape
+from gpututor.recording import StepFunction, call
 from gpututor.simgpu import simulated_gpu
 
 if TYPE_CHECKING:
     from gpututor.cards import Machine
-
-StepFunction = Callable[[int], Any]
 
 
 def tape_steps(
@@ -59,12 +57,9 @@ def tape_steps(
 def _call(step: StepFunction, k: int, losses: list[float | None]) -> bool:
     """Run one step and note its loss; False when there are no more steps."""
     try:
-        loss = step(k)
+        losses.append(_number(call(step, k)))
     except StopIteration:
         return False
-    except Exception as error:
-        raise StepFailed(f"step {k} raised {type(error).__name__}: {error}") from error
-    losses.append(_number(loss))
     return True
 
 

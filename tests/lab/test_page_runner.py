@@ -14,6 +14,7 @@ E = "experiments_for_tests:"
 def make(monkeypatch, tmp_path, shared_lab):
     """Makes runners of one learner's lesson; their threads end with the test, as with a closed tab."""
     monkeypatch.setenv("GPUTUTOR_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr("gpututor.page.runner.LOOK_EVERY_S", 0.05)
     made = []
 
     def runner(**options):

@@ -1,4 +1,4 @@
-"""Our times beside published measurements; the bounds were set beforehand from what a like model had reached.
+"""Our times beside published measurements; the bounds are what a like model reached on these tables, rounded up.
 
 Times in these tables contain the launch: 2.5 to 6 us in DeepBench's loops, 20 to 30 us and 6 to 10 us in NeuSight's.
 """

@@ -10,7 +10,8 @@ from gpututor.ledger import IDLE, Account
 from gpututor.page import thumbs
 from gpututor.page.course import lesson
 
-LOOK = (Path(gt.__file__).parent / "look.css").read_text(encoding="utf-8")
+ROOT = Path(gt.__file__).parents[2]
+LOOK = (ROOT / "lessons" / "look.css").read_text(encoding="utf-8")
 EVERY_LESSON = [gt.START, *gt.LESSONS]
 
 
@@ -83,7 +84,7 @@ def test_every_class_of_the_look_is_used():
     source = "".join(
         path.read_text(encoding="utf-8")
         for folder in ("page", "charts")
-        for path in (Path(gt.__file__).parent.parent / folder).glob("*.py")
+        for path in (ROOT / "gpututor" / folder).glob("*.py")
     )
     made_from_data = {"gt-gauge", "gt-drop", "gt-right", "gt-wrong", "gt-measured", "gt-recorded", "gt-outside"}
     classes = set(re.findall(r"\.(gt-[a-z-]+)", LOOK)) - made_from_data

@@ -85,7 +85,7 @@ def lesson(tmp_path_factory, chromium):
     """A served notebook and a browser."""
     folder = tmp_path_factory.mktemp("lesson")
     (folder / "drawn.py").write_text(NOTEBOOK, encoding="utf-8")
-    shutil.copy(Path(gt.__file__).parent / "look.css", folder / "look.css")
+    shutil.copy(ROOT / "lessons" / "look.css", folder / "look.css")
     with served(folder / "drawn.py", folder, {"PYTHONPATH": str(ROOT)}) as server, browser(chromium) as running:
         yield server, running
 

@@ -1,0 +1,382 @@
+# /// script
+# requires-python = ">=3.10"
+# dependencies = ["gpututor"]
+#
+# [tool.marimo.opengraph]
+# title = "02 · The 25 % mystery"
+# description = "Why does one sentence at a time leave a V100 three quarters idle?"
+#
+# [tool.marimo.display]
+# theme = "system"
+# ///
+
+import marimo
+
+__generated_with = "0.25.2"
+app = marimo.App(
+    width="medium",
+    app_title="02 · The 25 % mystery",
+    css_file="look.css",
+)
+
+with app.setup(hide_code=True):
+    import marimo as mo
+
+    from gpututor import page as gt
+    from gpututor.cards import DEFAULT_MACHINE, card, machine
+    from gpututor.causes import find_causes
+    from gpututor.exercises import ex02
+    from gpututor.expect import Band, compare
+    from gpututor.jobs.tutorial import TUTORIAL_STEPS
+    from gpututor.ledger import rows, waits
+    from gpututor.references import reference
+    from gpututor.replay import host_sweep, play_file, read_tape, typical_step, with_card, with_slower_host
+    from gpututor.store import Store
+    from gpututor.text import dollars, duration, percent
+
+    LESSON = gt.lesson(2)
+    N_STEPS = 200
+    RENTED = machine(DEFAULT_MACHINE)
+    SWAPPED = with_card(RENTED, card("H100-SXM"))
+    SEEN = reference("seq2seq gpu-util")
+    ON_PAPER = SWAPPED.card.peak_flop_per_s["fp32"] / RENTED.card.peak_flop_per_s["fp32"]
+    QUESTION = (
+        f"You put an H100 into the same machine, in place of the V100. On paper it is {ON_PAPER:.1f} times as fast "
+        "at this arithmetic. Host, program and sentences stay. One step becomes…"
+    )
+    OPTIONS = {
+        "about as many times faster as on paper": lambda times: times >= 0.8 * ON_PAPER,
+        "about twice as fast": lambda times: 1.5 <= times < 0.8 * ON_PAPER,
+        "hardly any faster": lambda times: 0.97 <= times < 1.5,
+        "slower": lambda times: times < 0.97,
+    }
+    store = Store(str(mo.query_params().get("learner") or ""))
+
+
+@app.cell(hide_code=True)
+def head():
+    gt.header(
+        LESSON,
+        f"Somebody rents a V100 for {dollars(RENTED.usd_per_hour)} an hour and trains a translator on it, French to "
+        f"English, one sentence at a time. nvidia-smi says the card is {percent(SEEN.value)} busy. What is it doing "
+        "the rest of the time?",
+        hero=gt.unknown_bar(SEEN.value, "busy, he saw"),
+    )
+    return
+
+
+@app.cell(hide_code=True)
+def states():
+    runner = gt.Runner(store, LESSON.key)
+    get_phase, get_shown = runner.get_phase, runner.get_shown
+    return get_phase, get_shown, runner
+
+
+@app.cell(hide_code=True)
+def guess_controls(get_phase):
+    guess = gt.guess_control(
+        list(OPTIONS),
+        store.tries(LESSON.key, "h100"),
+        lambda choice: store.guess(LESSON.key, "h100", choice),
+        locked=get_phase() != "ready",
+    )
+    return (guess,)
+
+
+@app.cell(hide_code=True)
+def guess_card(answer, get_phase, guess):
+    (
+        gt.guess_card(QUESTION, guess)
+        if get_phase() == "ready"
+        else gt.guess_locked(QUESTION, store.tries(LESSON.key, "h100"), answer)
+    )
+    return
+
+
+@app.cell(hide_code=True)
+def run_controls(get_phase, guess, runner):
+    buttons = gt.run_buttons(
+        get_phase(),
+        lambda: runner.start("gpututor.experiments.seq2seq:train", {"n_steps": N_STEPS}, budget_s=90),
+        runner.stop,
+        label=f"Train {N_STEPS} sentences",
+        open_to_run=guess.value is not None,
+    )
+    return (buttons,)
+
+
+@app.cell(hide_code=True)
+def run_panel(buttons, get_shown, guess, runner):
+    gt.run_panel(
+        buttons,
+        gt.progress_line(get_shown(), "sentence"),
+        machine=f"Simulated {RENTED.card.name} · {RENTED.name} · {dollars(RENTED.usd_per_hour)} an hour",
+        hint="" if guess.value else "Opens once you have guessed.",
+        trouble=runner.trouble or store.trouble,
+    )
+    return
+
+
+@app.cell(hide_code=True)
+def recall(get_phase):
+    mo.stop(get_phase() not in ("ready", "queued", "running"))
+    gt.recall(
+        [
+            (
+                "What does 100 % in nvidia-smi say about the SMs?",
+                "Only that some kernel was running. One block on one SM is enough.",
+            ),
+            (
+                "Which gauge would you show to whoever pays?",
+                "MFU: useful arithmetic, against what the card could have done.",
+            ),
+        ]
+    )
+    return
+
+
+@app.cell(hide_code=True)
+def result(get_phase, runner):
+    ran = runner.result if get_phase() in ("done", "stopped") else None
+    tape_path = ran.folder / ran.data["tape"] if ran and ran.folder and ran.data.get("tape") else None
+    mo.stop(tape_path is None, gt.ghost("Timeline, ledger and explanation open after the run."))
+    tape = read_tape(tape_path)
+    played, swapped = play_file(tape_path, RENTED), play_file(tape_path, SWAPPED)
+    times_as_fast = played.step_ns / swapped.step_ns
+    gt.gauges(played.ledger, f"{played.ledger.n_steps} steps, {duration(played.step_ns)} each")
+    return played, ran, swapped, tape, tape_path, times_as_fast
+
+
+@app.cell(hide_code=True)
+def decide(get_phase, runner):
+    # apart from the figures, so that the guess card knows the answer without waiting for them
+    _ran = runner.result if get_phase() in ("done", "stopped") else None
+    answer = None
+    if _ran and _ran.folder and _ran.data.get("tape"):
+        _path = _ran.folder / _ran.data["tape"]
+        _times = play_file(_path, RENTED).step_ns / play_file(_path, SWAPPED).step_ns
+        answer = next(option for option, fits in OPTIONS.items() if fits(_times))
+        store.reveal(LESSON.key, "h100")
+    return (answer,)
+
+
+@app.cell(hide_code=True)
+def surprise(answer, played, swapped, times_as_fast):
+    mo.md(f"""
+    ## With an H100: {answer}
+
+    One step takes {duration(played.step_ns)} with the V100 and {duration(swapped.step_ns)} with the H100:
+    {times_as_fast:.2f} times as fast. A kernel runs {percent(played.ledger.gpu_util_share)} of the time on the first
+    and {percent(swapped.ledger.gpu_util_share)} on the second. Most of the step is not the card's doing, so a better
+    card can't win it back. Look at one step.
+    """)
+    return
+
+
+@app.cell(hide_code=True)
+def one_step(played, tape):
+    _typical = typical_step(tape, RENTED)
+    step = played.timeline.step(_typical)
+    idle = tuple(waits(step))
+    jumps = gt.views(step, idle)
+    view = gt.view_control(jumps)
+    return idle, jumps, step, view
+
+
+@app.cell(hide_code=True)
+def window_slider(jumps, step, view):
+    window = gt.window_control(step, jumps[view.value])
+    return (window,)
+
+
+@app.cell(hide_code=True)
+def timeline_head(idle, step, view, window):
+    gt.timeline_controls("One sentence, one step", step, idle, view, window)
+    return
+
+
+@app.cell(hide_code=True)
+def timeline(idle, step, window):
+    gt.shown(lambda: gt.timeline_figure(step, idle, window.value))
+    return
+
+
+@app.cell(hide_code=True)
+def ledger_text(played):
+    mo.stop(not played)
+    mo.md("""
+    ## Where the time goes
+
+    Every nanosecond belongs to exactly one account, so the bars add up to the whole. Read from the top: what is lost
+    on the way from wall time to useful arithmetic?
+    """)
+    return
+
+
+@app.cell(hide_code=True)
+def ledger(played):
+    _why = {
+        "launch_overhead": f"{played.ledger.n_kernels / played.ledger.n_steps:.0f} kernels a step. Each runs "
+        f"{duration(played.kernel_ns)}; the host needs {duration(played.host_ns_per_launch)} to launch the next.",
+    }
+    gt.figure("Ledger", played.ledger.label, gt.waterfall(rows(played.ledger), _why), wide=True)
+    return
+
+
+@app.cell(hide_code=True)
+def why(played):
+    mo.md(f"""
+    ## Why
+
+    Python hands the card one small kernel at a time. With $h$ the host's time for a launch and $k$ the kernel's own,
+
+    $$\\text{{busy}} \\approx \\frac{{k}}{{\\max(h, k)}}$$
+
+    Here $h$ is {duration(played.host_ns_per_launch)} and $k$ is {duration(played.kernel_ns)}. A faster card makes $k$
+    smaller. That is why it looks *less* busy, and finishes at nearly the same moment. Move the host's speed and see.
+    """)
+    return
+
+
+@app.cell(hide_code=True)
+def model_controls(played):
+    mo.stop(not played)
+    host_times = mo.ui.slider(
+        steps=[0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0],
+        value=1.0,
+        label="the host takes … times as long",
+        show_value=True,
+    )
+    return (host_times,)
+
+
+@app.cell(hide_code=True)
+def sweep(tape, tape_path):
+    step_number = typical_step(tape, RENTED)
+    priced = host_sweep(tape_path, RENTED, ex02.HOST_TIMES, step_number)
+    kernels_us = play_file(tape_path, RENTED, (step_number, step_number + 1)).kernels_us
+    return kernels_us, priced, step_number
+
+
+@app.cell(hide_code=True)
+def model(host_times, played, priced, step_number, tape_path):
+    _here = play_file(tape_path, with_slower_host(RENTED, host_times.value), (step_number, step_number + 1))
+    _k = _here.kernel_ns / 1e3
+    _x, _y = _here.host_ns_per_launch / 1e3, _here.ledger.gpu_util_share
+    gt.figure(
+        "The formula as a line, priced runs as circles",
+        played.ledger.label,
+        host_times,
+        gt.curve(
+            {"k / max(h, k)": [(x / 2, _k / max(x / 2, _k)) for x in range(1, 161)]},
+            x_title="host time per launch, h (µs)",
+            here=(_x, _y),
+            here_text=percent(_y),
+            dots=priced,
+        ),
+        note=f"Your point: the host needs {_x:.1f} µs a launch, one step takes {duration(_here.step_ns)}.",
+    )
+    return
+
+
+@app.cell(hide_code=True)
+def seen_beside(played):
+    _steps = reference("seq2seq step")
+    _band = Band(min(_steps.values), _steps.value, max(_steps.values), _steps.unit, _steps.source)
+    _util = Band(SEEN.value, SEEN.value, SEEN.value, SEEN.unit, SEEN.source)
+    gt.figure(
+        "What others saw",
+        played.ledger.label,
+        gt.expected_table(
+            [
+                ("One step", compare(_band, played.step_ns)),
+                ("GPU-Util", compare(_util, played.ledger.gpu_util_share)),
+            ]
+        ),
+        note="Nothing in the simulated machine was set to these numbers. One glance at nvidia-smi has no band.",
+    )
+    return
+
+
+@app.cell(hide_code=True)
+def verdict_text(played):
+    _factor = SEEN.value / played.ledger.gpu_util_share
+    mo.md(f"""
+    He saw {percent(SEEN.value)}; this machine gives {percent(played.ledger.gpu_util_share)}. For his number, kernels
+    would have to run {_factor:.1f} times as long as the model says, or the host launch {_factor:.1f} times as fast.
+    Which it was can't be told from one reading. Both say the same thing: the card waits for the host.
+    """)
+    return
+
+
+@app.cell(hide_code=True)
+def learned(ran):
+    _losses = [row[3] for row in ran.data["steps"]]
+    _points = gt.running_mean(_losses, 20)
+    gt.figure(
+        "It really trains",
+        f"loss of {len(_losses)} sentences, mean of the last 20 · torch {ran.data['torch']}, on this computer's CPU",
+        gt.curve({"loss": _points}, x_title="sentence", kind="number"),
+    )
+    return
+
+
+@app.cell(hide_code=True)
+def cost(played):
+    _usd = played.ledger.usd_per_epoch(TUTORIAL_STEPS, RENTED.usd_per_hour)
+    gt.money(
+        played.ledger,
+        _usd,
+        f"The tutorial's {TUTORIAL_STEPS:,} sentences take {duration(1e9 * played.ledger.epoch_s(TUTORIAL_STEPS))}.",
+        f"{RENTED.name} at {dollars(RENTED.usd_per_hour)} an hour, {RENTED.price_basis}.",
+    )
+    return
+
+
+@app.cell(hide_code=True)
+def finding(played):
+    gt.findings(tuple(find_causes(played.timeline, played.ledger))[:2])
+    return
+
+
+@app.cell(hide_code=True)
+def exercise_controls():
+    code = gt.editor_control(
+        ex02.STARTER, store.get(LESSON.key, "code"), lambda text: store.put(LESSON.key, "code", text), lines=6
+    )
+    check = mo.ui.run_button(label="Check")
+    return check, code
+
+
+@app.cell(hide_code=True)
+def exercise(check, code, kernels_us, priced):
+    mo.stop(not kernels_us)
+    _graded = ex02.grade(code.value, kernels_us, priced) if check.value else ex02.NOT_ANSWERED
+    _picture = _graded.theirs and gt.answer_picture(_graded.theirs, _graded.ours, x_title="host time per launch (µs)")
+    gt.exercise("2.1", ex02.TASK, code, check, gt.verdict(_graded.state, _graded.text, _picture), ex02.HINTS)
+    return
+
+
+@app.cell(hide_code=True)
+def takeaway(played):
+    mo.stop(not played)
+    gt.takeaway("If launching takes longer than running, the host sets the pace, and a faster card only waits faster.")
+    return
+
+
+@app.cell(hide_code=True)
+def onward(played):
+    mo.stop(not played)
+    gt.next_lesson(LESSON)
+    return
+
+
+@app.cell(hide_code=True)
+def instructors(played):
+    mo.stop(not played or not gt.is_instructor())
+    gt.instructor_notes(ex02.NOTES)
+    return
+
+
+if __name__ == "__main__":
+    app.run()
