@@ -283,17 +283,11 @@ def model(host_times, played, priced, step_number, tape_path):
 def seen_beside(played):
     _steps = reference("seq2seq step")
     _band = Band(min(_steps.values), _steps.value, max(_steps.values), _steps.unit, _steps.source)
-    _util = Band(SEEN.value, SEEN.value, SEEN.value, SEEN.unit, SEEN.source)
     gt.figure(
         "What others saw",
         played.ledger.label,
-        gt.expected_table(
-            [
-                ("One step", compare(_band, played.step_ns)),
-                ("GPU-Util", compare(_util, played.ledger.gpu_util_share)),
-            ]
-        ),
-        note="Nothing in the simulated machine was set to these numbers. One glance at nvidia-smi has no band.",
+        gt.expected_table([("One step", compare(_band, played.step_ns))]),
+        note=f"{_steps.note} Nothing in the simulated machine was set to these numbers.",
     )
     return
 
@@ -304,7 +298,8 @@ def verdict_text(played):
     mo.md(f"""
     He saw {percent(SEEN.value)}; this machine gives {percent(played.ledger.gpu_util_share)}. For his number, kernels
     would have to run {_factor:.1f} times as long as the model says, or the host launch {_factor:.1f} times as fast.
-    Which it was can't be told from one reading. Both say the same thing: the card waits for the host.
+    Which it was can't be told from one glance at a number that changes every second. Either way the card waits for
+    the host.
     """)
     return
 
@@ -352,7 +347,9 @@ def exercise_controls():
 def exercise(check, code, kernels_us, priced):
     mo.stop(not kernels_us)
     _graded = ex02.grade(code.value, kernels_us, priced) if check.value else ex02.NOT_ANSWERED
-    _picture = _graded.theirs and gt.answer_picture(_graded.theirs, _graded.ours, x_title="host time per launch (µs)")
+    _picture = (
+        gt.answer_picture(_graded.theirs, _graded.ours, x_title="host time per launch (µs)") if _graded.theirs else None
+    )
     gt.exercise("2.1", ex02.TASK, code, check, gt.verdict(_graded.state, _graded.text, _picture), ex02.HINTS)
     return
 

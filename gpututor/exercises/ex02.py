@@ -24,13 +24,16 @@ TASK = (
     "kernel before it has ended. The circles are the step above, priced for faster and slower hosts; your function is "
     "drawn through them."
 )
-HINTS = (
+_TWO_CLOCKS = (
     "Two clocks run side by side: the host's, which says when a launch is done, and the card's, which says when it is "
-    + "free. Which of them does kernel number five wait for?",
-    "Walk through the kernels once. Each time, the host's clock moves on by `host_us`; the kernel starts at the later "
-    + "of the two clocks.",
-    "`start = max(launched, free)`, then `free = start + k`. At the end, busy is the sum of the kernels over `free`.",
+    "free. Which of them does kernel number five wait for?"
 )
+_WALK = (
+    "Walk through the kernels once. Each time, the host's clock moves on by `host_us`; the kernel starts at the later "
+    "of the two clocks."
+)
+_NEARLY = "`start = max(launched, free)`, then `free = start + k`. At the end, busy is `sum(kernels_us) / free`."
+HINTS = (_TWO_CLOCKS, _WALK, _NEARLY)
 NOTES = (
     "**Ask first**: hands up for each option of the guess, then run. **Watch for**: people who read 25 % busy as "
     "25 % used; show SM fill and MFU beside it. **Short of time**: guess, run, ledger, takeaway. "

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, Literal
@@ -87,6 +87,9 @@ class Runner:
         self.get_phase, self._set_phase = mo.state(first.phase, allow_self_loops=True)
         self.get_shown, self._set_shown = mo.state(first, allow_self_loops=True)
         self._lab.warm()
+        # marimo runs a page's cells on one thread. When the page is closed that thread ends, but a
+        # mo.Thread isn't told (marimo 0.25.2): should_exit speaks of re-run cells only.
+        self._kernel = threading.current_thread()
         self._thread = mo.Thread(target=self._work, daemon=True)
         self._thread.start()
 
@@ -117,17 +120,21 @@ class Runner:
         """Wish the run to stop; the phase changes when it has."""
         self._stop.set()
 
+    @property
+    def closed(self) -> bool:
+        """Whether the page is gone: its tab closed for longer than the server waits, or its cell run anew."""
+        return self._thread.should_exit or not self._kernel.is_alive()
+
     def _work(self) -> None:
-        thread = mo.current_thread()
-        while not thread.should_exit:  # true once the tab is closed
+        while not self.closed:
             try:
                 order = self._orders.get(timeout=LOOK_EVERY_S)
             except Empty:
                 continue
-            self._serve(order, lambda: self._stop.is_set() or thread.should_exit)
+            self._serve(order)
             self._busy = False
 
-    def _serve(self, order: _Order, should_stop: Callable[[], bool]) -> None:
+    def _serve(self, order: _Order) -> None:
         """Run one order to its end; whatever happens becomes a phase and a sentence."""
         last = Shown("running")
 
@@ -135,10 +142,8 @@ class Runner:
             nonlocal last
             phase: Phase = "queued" if report.phase == "queued" else "running"
             shown = Shown(phase, report.k, report.n, report.note, left_s(report), report.partial)
-            if shown.phase != last.phase:
-                self._set_phase(shown.phase)
+            self._show(shown, phase_too=shown.phase != last.phase)
             last = shown
-            self._set_shown(shown)
 
         try:
             folder = self._folder()
@@ -147,17 +152,25 @@ class Runner:
                 order.params,
                 budget_s=order.budget_s,
                 on_progress=follow,
-                should_stop=should_stop,
+                should_stop=lambda: self._stop.is_set() or self.closed,
                 results_dir=folder,
                 seed=order.seed,
                 kind=order.kind,
             )
+            if job.state == "stopped" and self.closed:
+                job = replace(job, sentence="The page was closed while it ran.")
             self._keep(order, job, folder, last)
         except Exception as error:  # noqa: BLE001 - a page never goes blank: it says what happened
             job = JobResult("failed", sentence=as_sentence(f"{type(error).__name__}: {error}"))
         self.log = job.log
-        self._set_shown(Shown(job.state, _steps_done(job, last), last.n, job.sentence, 0.0, last.partial))
-        self._set_phase(job.state)
+        self._show(Shown(job.state, _steps_done(job, last), last.n, job.sentence, 0.0, last.partial), phase_too=True)
+
+    def _show(self, shown: Shown, *, phase_too: bool) -> None:
+        if self.closed:
+            return
+        self._set_shown(shown)
+        if phase_too:
+            self._set_phase(shown.phase)
 
     def _folder(self) -> Path | None:
         """A folder for the run's files; None, and trouble, when the disk gives none."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from gpututor.page.runner import Runner
@@ -147,6 +149,31 @@ def test_a_closed_tab_ends_its_run(make, own_lab, eventually):
     close_tab(runner)
 
     assert own_lab.run(E + "adds", {"a": 1, "b": 1}).data == 2  # the only worker is free again
+
+
+def test_a_closed_page_whose_kernel_has_ended_ends_its_run(make, own_lab, eventually):
+    closed = threading.Event()
+
+    def kernel():
+        runner = make(lab=own_lab)
+        runner.start(E + "ticks", {"n": 10**6, "every_s": 0.01})
+        eventually(lambda: runner.get_shown().n > 0)
+        closed.set()
+
+    threading.Thread(target=kernel).start()
+    closed.wait()
+
+    assert own_lab.run(E + "adds", {"a": 1, "b": 1}).data == 2  # the only worker is free again
+
+
+def test_the_next_visit_hears_that_the_page_was_closed(make, eventually):
+    runner = make()
+    runner.start(E + "ticks", {"n": 10**6, "every_s": 0.01})
+    eventually(lambda: runner.get_shown().partial is not None)
+    close_tab(runner)
+    runner._thread.join(timeout=5)
+
+    assert make().get_shown().note == "The page was closed while it ran."
 
 
 def test_a_closed_tab_ends_the_pages_thread(make, eventually):
