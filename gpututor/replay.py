@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gpututor.cards import Card, Machine
 from gpututor.errors import TimelineError
-from gpututor.ledger import Ledger, Piece, charge, waits
+from gpututor.ledger import Ledger, charge
 from gpututor.model import tape_file
 from gpututor.model.tape import Tape
 from gpututor.timeline import COMPUTING, Activity, Timeline
@@ -23,12 +23,11 @@ HOST_WORK = (Activity.PYTHON, Activity.DISPATCH, Activity.LAUNCH)
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A run on one machine: its timeline, its ledger, and why the card was idle when it was."""
+    """A run on one machine: its timeline and its ledger."""
 
     machine: Machine
     timeline: Timeline
     ledger: Ledger
-    idle: tuple[Piece, ...]
 
     @property
     def step_ns(self) -> float:
@@ -40,6 +39,16 @@ class Played:
         if self.ledger.step_ns is None:
             raise TimelineError("the run has no steps, so there is no time of a step")
         return self.ledger.step_ns
+
+    @property
+    def typical_step(self) -> int:
+        """The step whose wall time is nearest to the mean, for looking at one closely.
+
+        Raises:
+            TimelineError: the run has no steps.
+        """
+        lengths = [s.end_ns - s.start_ns for s in self.timeline.steps]
+        return min(range(len(lengths)), key=lambda k: abs(lengths[k] - self.step_ns), default=0)
 
     @property
     def kernels_us(self) -> list[float]:
@@ -63,7 +72,7 @@ class Played:
 def play(tape: Tape, machine: Machine) -> Played:
     """The run as `machine` would have done it."""
     timeline = tape.price(machine)
-    return Played(machine, timeline, charge(timeline, machine.card), tuple(waits(timeline)))
+    return Played(machine, timeline, charge(timeline, machine.card))
 
 
 @lru_cache(maxsize=16)
@@ -126,14 +135,6 @@ def with_slower_host(machine: Machine, times: float) -> Machine:
         costs={name: us if name == "copy_latency" else us * times for name, us in machine.host.costs.items()},
     )
     return replace(machine, name=f"{machine.name}, host {times:g} times as slow", host=host)
-
-
-def typical_step(tape: Tape, machine: Machine) -> int:
-    """The step whose wall time is nearest to the mean, for looking at one closely."""
-    timeline = tape.price(machine)
-    lengths = [s.end_ns - s.start_ns for s in timeline.steps]
-    mean = sum(lengths) / len(lengths)
-    return min(range(len(lengths)), key=lambda k: abs(lengths[k] - mean))
 
 
 def host_sweep(path: Path, machine: Machine, factors: Sequence[float], step: int) -> list[tuple[float, float]]:

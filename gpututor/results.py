@@ -100,6 +100,13 @@ class Results:
                 return result
         return None
 
+    @property
+    def newest_is_damaged(self) -> bool:
+        """Whether the newest run has a result that can't be read, so that `latest` gives an older one or none."""
+        ended = (folder for folder in reversed(self._folders()) if (folder / RESULT).exists())
+        newest = next(ended, None)
+        return newest is not None and _read(newest) is None
+
     def _folders(self) -> list[Path]:
         try:
             return sorted(path for path in self._base.iterdir() if path.is_dir())

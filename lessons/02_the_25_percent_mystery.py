@@ -30,7 +30,7 @@ with app.setup(hide_code=True):
     from gpututor.jobs.tutorial import TUTORIAL_STEPS
     from gpututor.ledger import rows, waits
     from gpututor.references import reference
-    from gpututor.replay import host_sweep, play_file, read_tape, typical_step, with_card, with_slower_host
+    from gpututor.replay import host_sweep, play_file, with_card, with_slower_host
     from gpututor.store import Store
     from gpututor.text import dollars, duration, percent
 
@@ -136,24 +136,27 @@ def recall(get_phase):
 
 
 @app.cell(hide_code=True)
-def result(get_phase, runner):
-    ran = runner.result if get_phase() in ("done", "stopped") else None
-    tape_path = ran.folder / ran.data["tape"] if ran and ran.folder and ran.data.get("tape") else None
-    mo.stop(tape_path is None, gt.ghost("Timeline, ledger and explanation open after the run."))
-    tape = read_tape(tape_path)
-    played, swapped = play_file(tape_path, RENTED), play_file(tape_path, SWAPPED)
-    times_as_fast = played.step_ns / swapped.step_ns
-    gt.gauges(played.ledger, f"{played.ledger.n_steps} steps, {duration(played.step_ns)} each")
-    return played, ran, swapped, tape, tape_path, times_as_fast
+def kept_run(get_phase, runner):
+    kept = gt.kept_tapes(runner.result, get_phase())
+    return (kept,)
 
 
 @app.cell(hide_code=True)
-def decide(get_phase, runner):
+def result(kept):
+    mo.stop(not kept.tapes, kept.instead("Timeline, ledger and explanation open after the run."))
+    tape_path = kept.tapes["tape"]
+    played, swapped = play_file(tape_path, RENTED), play_file(tape_path, SWAPPED)
+    times_as_fast = played.step_ns / swapped.step_ns
+    gt.gauges(played.ledger, f"{played.ledger.n_steps} steps, {duration(played.step_ns)} each")
+    return played, swapped, tape_path, times_as_fast
+
+
+@app.cell(hide_code=True)
+def decide(kept):
     # apart from the figures, so that the guess card knows the answer without waiting for them
-    _ran = runner.result if get_phase() in ("done", "stopped") else None
     answer = None
-    if _ran and _ran.folder and _ran.data.get("tape"):
-        _path = _ran.folder / _ran.data["tape"]
+    if kept.tapes:
+        _path = kept.tapes["tape"]
         _times = play_file(_path, RENTED).step_ns / play_file(_path, SWAPPED).step_ns
         answer = next(option for option, fits in OPTIONS.items() if fits(_times))
         store.reveal(LESSON.key, "h100")
@@ -174,9 +177,8 @@ def surprise(answer, played, swapped, times_as_fast):
 
 
 @app.cell(hide_code=True)
-def one_step(played, tape):
-    _typical = typical_step(tape, RENTED)
-    step = played.timeline.step(_typical)
+def one_step(played):
+    step = played.timeline.step(played.typical_step)
     idle = tuple(waits(step))
     jumps = gt.views(step, idle)
     view = gt.view_control(jumps)
@@ -251,8 +253,8 @@ def model_controls(played):
 
 
 @app.cell(hide_code=True)
-def sweep(tape, tape_path):
-    step_number = typical_step(tape, RENTED)
+def sweep(played, tape_path):
+    step_number = played.typical_step
     priced = host_sweep(tape_path, RENTED, ex02.HOST_TIMES, step_number)
     kernels_us = play_file(tape_path, RENTED, (step_number, step_number + 1)).kernels_us
     return kernels_us, priced, step_number
@@ -305,12 +307,13 @@ def verdict_text(played):
 
 
 @app.cell(hide_code=True)
-def learned(ran):
-    _losses = [row[3] for row in ran.data["steps"]]
+def learned(played, runner):
+    mo.stop(not played)
+    _losses = [row[3] for row in runner.result.data["steps"]]
     _points = gt.running_mean(_losses, 20)
     gt.figure(
         "It really trains",
-        f"loss of {len(_losses)} sentences, mean of the last 20 · torch {ran.data['torch']}, on this computer's CPU",
+        f"loss of {len(_losses)} sentences, mean of the last 20 · torch {runner.result.data['torch']}, on this computer's CPU",
         gt.curve({"loss": _points}, x_title="sentence", kind="number"),
     )
     return

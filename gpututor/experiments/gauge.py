@@ -7,35 +7,54 @@ would take a laptop minutes, and nobody looks at its values here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gpututor.progress import Progress
+from gpututor.errors import ExperimentError
+from gpututor.progress import Progress, Stopped
 
 if TYPE_CHECKING:
     import torch
 
-WORKLOADS = ("one block", "elementwise", "matmul, fp32", "matmul, fp16")
+    from gpututor.model.tape import Tape
+
+Launch = Callable[[], Any]
+
 ROW_LENGTH = 1 << 20
 N_ELEMENTS = 1 << 26
 SIDE = 8192
+N_WARMUP = 5  # launches before the counting begins, which also fill the memo of shapes
 
 
-def _one_block(device: torch.device) -> Callable[[], Any]:
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """One kernel, launched again and again: its name, how often, and what makes the launch on a device.
+
+    The counts are chosen so that each keeps a V100 at work for about a second, the longest that nvidia-smi averages
+    over (NVML reference, `nvmlUtilization_t`: between 1 and 1/6 second, depending on the product).
+    """
+
+    name: str
+    n_launches: int
+    make: Callable[[torch.device], Launch]
+
+
+def _softmax_of_one_row(device: torch.device) -> Launch:
     import torch
 
     row = torch.randn(1, ROW_LENGTH, device=device)
     return lambda: torch.softmax(row, dim=1)
 
 
-def _elementwise(device: torch.device) -> Callable[[], Any]:
+def _add(device: torch.device) -> Launch:
     import torch
 
     x, y = (torch.randn(N_ELEMENTS, device=device) for _ in range(2))
     return lambda: torch.add(x, y)
 
 
-def _matmul(dtype: str) -> Callable[[torch.device], Callable[[], Any]]:
-    def make(device: torch.device) -> Callable[[], Any]:
+def _matmul(dtype: str) -> Callable[[torch.device], Launch]:
+    def make(device: torch.device) -> Launch:
         import torch
 
         a, b = (torch.randn(SIDE, SIDE, device=device).to(getattr(torch, dtype)) for _ in range(2))
@@ -44,33 +63,40 @@ def _matmul(dtype: str) -> Callable[[torch.device], Callable[[], Any]]:
     return make
 
 
-MAKERS = dict(zip(WORKLOADS, (_one_block, _elementwise, _matmul("float32"), _matmul("float16")), strict=True))
+SOFTMAX, ADD, FP32, FP16 = "softmax of one row", "adding two arrays", "large matmul, fp32", "large matmul, fp16"
+WORKLOADS = (
+    Workload(SOFTMAX, 1600, _softmax_of_one_row),
+    Workload(ADD, 1000, _add),
+    Workload(FP32, 13, _matmul("float32")),
+    Workload(FP16, 95, _matmul("float16")),
+)
 
 
-def run(progress: Progress, *, n_steps: int = 20, machine: str = "p3.2xlarge") -> dict[str, Any]:
-    """Run each workload `n_steps` times after 5 for warm-up; gives the names of the tape files by workload."""
+def run(progress: Progress, *, thinned: int = 1, machine: str = "p3.2xlarge") -> dict[str, Any]:
+    """Run the four workloads one after the other; `thinned` divides the number of launches of each.
+
+    Gives "tapes", the names of the tape files by workload, and what ran. A stopped run hands back the workloads
+    that it finished.
+
+    Raises:
+        ExperimentError: `thinned` is less than 1.
+    """
+    if thinned < 1:
+        raise ExperimentError(f"the launches were to be divided by {thinned}; that takes a number of 1 or more")
     import torch
 
     from gpututor.model import tape_file
-    from gpututor.model.tape import Sync, Tape
-    from gpututor.simgpu import simulated_gpu
 
+    counts = [-(-each.n_launches // thinned) for each in WORKLOADS]
     tapes: dict[str, str] = {}
-    data = {"machine": machine, "n_steps": n_steps, "tapes": tapes, "torch": torch.__version__}
-    total = len(MAKERS) * n_steps
-    for w, (name, make) in enumerate(MAKERS.items()):
-        with simulated_gpu(machine, numerics=False, what=name) as sim:
-            step = make(torch.device("simgpu"))
-            for _ in range(5):
-                step()
-            first = len(sim.tape.entries)
-            for k in range(n_steps):
-                sim.begin_step(1)
-                step()
-                progress.tick(w * n_steps + k + 1, total, name, data)
-            sim.account(Sync("synchronize"))
-            sim.end_run()
-            tape = Tape(name, sim.tape.entries[first:], [None] * n_steps)
-        tapes[name] = f"gauge-{w + 1}.tape.gz"
-        tape_file.save(tape, progress.results_dir / tapes[name])
+    data = {"machine": machine, "tapes": tapes, "launches": sum(counts), "torch": torch.__version__}
+    for k, (workload, n_launches) in enumerate(zip(WORKLOADS, counts, strict=True)):
+        before = sum(counts[:k])
+        try:
+            tape = _launched(workload, n_launches, machine, lambda done: _tell(progress, done, data))  # noqa: B023
+        except Stopped:
+            break
+        file = f"gauge-{k + 1}.tape.gz"
+        tape_file.save(tape, progress.results_dir / file)
+        tapes[workload.name] = file
     return data

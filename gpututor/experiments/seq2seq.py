@@ -6,13 +6,20 @@ account of every step, and the tape of the last few, which any card can then be 
 
 from __future__ import annotations
 
-from typing import Any
+from collections import deque
+from typing import TYPE_CHECKING, Any
 
 from gpututor.errors import ExperimentError
-from gpututor.progress import Progress
+from gpututor.progress import Progress, Stopped
+
+if TYPE_CHECKING:
+    from gpututor.jobs.seq2seq import Seq2SeqJob
+    from gpututor.model.tape import Entry
+    from gpututor.simgpu.session import Session
 
 WARMUP_STEPS = 3  # the first ones fill the plan memo and momentum-free SGD has no state: enough to be typical
 TAPE_FILE = "seq2seq.tape.gz"
+WHAT = "seq2seq, one sentence a step"
 
 
 def train(
@@ -21,7 +28,7 @@ def train(
     """Train `n_steps` sentences on `machine`'s simulated card; the tape of the last `n_kept` goes into a file.
 
     Gives "steps": one row [wall ns, kernel ns, launches, loss] a step, "tape": the file's name, and what ran.
-    A stopped run hands back the rows it has.
+    A stopped run hands back what it has, tape included; nothing if it had not done a step.
 
     Raises:
         ExperimentError: fewer than one step was asked for.
@@ -35,35 +42,52 @@ def train(
     from gpututor.model.tape import Tape
     from gpututor.simgpu import simulated_gpu
 
-    what = "seq2seq, one sentence a step"
     rows: list[list[float]] = []
-    losses: list[float | None] = []
-    data: dict[str, Any] = {"what": what, "machine": machine, "n_steps": n_steps, "steps": rows, "tape": None}
+    data: dict[str, Any] = {"what": WHAT, "machine": machine, "n_steps": n_steps, "steps": rows, "tape": None}
     data["torch"] = torch.__version__
-    kept_from = 0
-    progress.tick(0, n_steps, "building the translator", data)
-    with simulated_gpu(machine, what=what) as sim:
+    progress.tick(0, n_steps, "building the translator")  # stopped here there is nothing to hand back
+    with simulated_gpu(machine, what=WHAT) as sim:
         job = Seq2SeqJob("simgpu", seed, n_steps=WARMUP_STEPS + n_steps)
         for k in range(WARMUP_STEPS):
             job.step(k)
         sim.tape.entries.clear()
-        queue = sim.player.queue
-        marks: list[int] = []
+        last = _LastSteps(sim.tape.entries, n_kept)
         for k in range(n_steps):
-            before = (queue.host_ns, queue.summed_kernel_ns, queue.n_launches)
-            marks.append(len(sim.tape.entries))
-            sim.begin_step(1)
-            loss = job.step(WARMUP_STEPS + k)
-            after = (queue.host_ns, queue.summed_kernel_ns, queue.n_launches)
-            rows.append([*(b - a for a, b in zip(before, after, strict=True)), loss])
-            losses.append(loss)
-            if len(marks) > n_kept:  # forget what won't be kept: a long run must not fill memory
-                kept_from = marks[1]
-                del sim.tape.entries[:kept_from]
-                marks = [m - kept_from for m in marks[1:]]
-            progress.tick(k + 1, n_steps, f"loss {loss:.2f}", data)
+            last.begin()
+            rows.append(_step(sim, job, WARMUP_STEPS + k))
+            try:
+                progress.tick(k + 1, n_steps, f"loss {rows[-1][-1]:.2f}", data)
+            except Stopped:
+                break
         sim.end_run()
-        tape = Tape(what, list(sim.tape.entries), losses[-n_kept:])
+        tape = Tape(WHAT, list(sim.tape.entries), [row[-1] for row in rows[-n_kept:]])
     tape_file.save(tape, progress.results_dir / TAPE_FILE)
     data["tape"] = TAPE_FILE
     return data
+
+
+def _step(sim: Session, job: Seq2SeqJob, k: int) -> list[float]:
+    """Train one sentence; gives its wall time and the sum of its kernels in nanoseconds, its launches, its loss."""
+    queue = sim.player.queue
+    before = (queue.host_ns, queue.summed_kernel_ns, queue.n_launches)
+    sim.begin_step(1)
+    loss = job.step(k)
+    after = (queue.host_ns, queue.summed_kernel_ns, queue.n_launches)
+    return [*(b - a for a, b in zip(before, after, strict=True)), loss]
+
+
+class _LastSteps:
+    """Drops all but the last `n_kept` steps from a tape that goes on growing: a long run must not fill memory."""
+
+    def __init__(self, entries: list[Entry], n_kept: int) -> None:
+        self._entries, self._n_kept = entries, n_kept
+        self._begins: deque[int] = deque()
+
+    def begin(self) -> None:
+        """Call before each step."""
+        if len(self._begins) == self._n_kept:
+            self._begins.popleft()
+            dropped = self._begins[0] if self._begins else len(self._entries)
+            del self._entries[:dropped]
+            self._begins = deque(at - dropped for at in self._begins)
+        self._begins.append(len(self._entries))

@@ -35,6 +35,9 @@ KERNEL_GAP_NS = 800
 Source: the same V100 trace, 4,345 gaps: 0.6 (10th percentile), 0.8 (median); H100 1.4.
 """
 
+NO_KERNEL = {"copy on GPU": Activity.COPY_ON_GPU, "memset": Activity.MEMSET}
+"""Kinds of work in a stream that nvidia-smi's GPU-Util or its copy engine counts apart from kernels."""
+
 MAIN, AUTOGRAD, COMPUTE, COPY_IN, COPY_OUT = range(5)
 """Indexes of the lanes every simulated run has; further streams follow."""
 
@@ -139,7 +142,7 @@ class Queue:
             k = self.n_launches
             stream = COMPUTE if self.stream == 0 else COPY_OUT + self.stream
             sink.append(Span(lane, Activity.LAUNCH, f"launch {name}", called, t, k))
-            sink.append(Span(stream, Activity.KERNEL, name, start, end, k, work))
+            sink.append(Span(stream, NO_KERNEL.get(work.kind, Activity.KERNEL), name, start, end, k, work))
         return t
 
     def copy(self, name: str, to_gpu: bool, n_bytes: int, copy_ns: int, call_ns: int, blocking: bool) -> None:

@@ -27,6 +27,7 @@ from gpututor.page.finding import finding, findings
 from gpututor.page.front import Door, doors, facts, front_header, ledger_map
 from gpututor.page.guess import guess_card, guess_control, guess_locked
 from gpututor.page.head import header, recall, unknown_bar
+from gpututor.page.kept import Kept, kept_tapes
 from gpututor.page.money import money
 from gpututor.page.parts import html, shown
 from gpututor.page.run import ghost, progress_line, run_buttons, run_panel
@@ -38,6 +39,7 @@ __all__ = [
     "LESSONS",
     "START",
     "Door",
+    "Kept",
     "Lesson",
     "Phase",
     "Reader",
@@ -66,6 +68,7 @@ __all__ = [
     "instructor_notes",
     "is_instructor",
     "is_ready",
+    "kept_tapes",
     "ledger_map",
     "legend",
     "legend_of",

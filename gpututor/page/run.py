@@ -77,7 +77,7 @@ def _parts(run: Shown, what: str) -> tuple[str, ...]:
         )
     if run.phase == "stopped":
         where = f"Stopped after {run.k:,} of {run.n:,} {what}s." if run.n else "Stopped."
-        return (where, run.note, "What ran so far is kept.")
+        return (where, run.note, "What ran so far is kept." if run.k else "")
     return (run.note or "It failed.", "The rest of the page still works; run it again when you like.")
 
 

@@ -27,6 +27,7 @@ from gpututor.store import Store
 Phase = Literal["ready", "queued", "running", "done", "stopped", "failed"]
 
 UNDER_WAY = ("queued", "running")
+DAMAGED = "The result of your last run can't be read, so this page goes on without it; run it again."
 LOOK_EVERY_S = 0.5  # how soon an idle page's thread notices that its tab is closed
 
 
@@ -81,7 +82,7 @@ class Runner:
         self._busy = False
         self.result: StoredResult | None = self._results.latest(experiment)
         self.log = ""
-        self.trouble: str | None = None
+        self.trouble = DAMAGED if self._results.newest_is_damaged else None
         first = _first_shown(self.result)
         # With self loops: a button's cell reads the phase, and its own click must redraw it.
         self.get_phase, self._set_phase = mo.state(first.phase, allow_self_loops=True)
@@ -111,6 +112,7 @@ class Runner:
                 return False
             self._busy = True
         self._stop.clear()
+        self.trouble = None
         self._set_shown(Shown("running"))
         self._set_phase("running")
         self._orders.put(_Order(experiment, dict(params or {}), budget_s, seed, kind))

@@ -55,6 +55,16 @@ def wrap_engine() -> None:
     torch.autograd._engine_run_backward = run_backward  # type: ignore[attr-defined]
 
 
+def gradients(outs: list[torch.Tensor], grads: list[torch.Tensor], inputs: list[torch.Tensor]) -> Any:
+    """Gradients of CPU tensors inside a backward pass, None for an input that has no part in `outs`.
+
+    The engine itself, without the checks of torch.autograd.grad, which cost more than a small layer's backward.
+    """
+    return torch.autograd.Variable._execution_engine.run_backward(
+        tuple(outs), tuple(grads), True, False, tuple(inputs), True, accumulate_grad=False
+    )
+
+
 def watch_optimizers() -> None:
     """Note while an optimizer's step runs, so that its ops are accounted as such."""
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook

@@ -14,23 +14,16 @@ import torch
 from gpututor.model.lowering import lower
 from gpututor.model.spec import OpCall
 from gpututor.model.tape import PHASES, TapeOp
-from gpututor.simgpu.forms import DTYPE_NAME
+from gpututor.simgpu.autograd import gradients
+from gpututor.simgpu.forms import DTYPE_NAME, Block, Form, form_of
 from gpututor.simgpu.plans import outline
 from gpututor.simgpu.session import current, phase
-from gpututor.simgpu.tensor import SimTensor, host_of, wrap
+from gpututor.simgpu.special import values
+from gpututor.simgpu.tensor import SimTensor, host_of, new, wrap
 
 Compute = Callable[..., tuple[torch.Tensor, ...]]
 _entries: dict[tuple[Any, ...], TapeOp] = {}
-
-
-def account(name: str, caller: int, args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...], outs: Any) -> None:
-    """Write one whole op on the tape."""
-    key = (name, caller, args, kwargs, outs)
-    entry = _entries.get(key)
-    if entry is None:
-        cost = lower(OpCall(name, args, kwargs, outs, torch.backends.cuda.matmul.allow_tf32))
-        entry = _entries[key] = TapeOp(shown(name), cost.host, PHASES[caller], cost.kernels)
-    current.session.account(entry)
+_out_forms: dict[tuple[Any, ...], tuple[Form, ...]] = {}
 
 
 def shown(name: str) -> str:
@@ -42,83 +35,117 @@ def shown(name: str) -> str:
     return name.removeprefix("gpututor.").removeprefix("aten.").removesuffix(".default")
 
 
+class Note:
+    """How one whole op is accounted, forward and backward: by names, shapes (`args`) and facts, the same both ways."""
+
+    __slots__ = ("caller", "key", "names")
+
+    def __init__(self, forward: str, backward: str, args: tuple[Any, ...], facts: dict[str, Any]) -> None:
+        self.names, self.key = (forward, backward), (args, tuple(facts.items()))
+        self.caller = phase()  # inside an autograd.Function gradients are off, so the caller's phase is taken here
+
+    def forward(self) -> None:
+        """Account the forward call."""
+        self._account(self.names[0], self.caller)
+
+    def backward(self) -> None:
+        """Account the backward call."""
+        self._account(self.names[1], phase())
+
+    def _account(self, name: str, caller: int) -> None:
+        tf32 = torch.backends.cuda.matmul.allow_tf32
+        key = (name, caller, tf32, self.key)
+        entry = _entries.get(key)
+        if entry is None:
+            args, facts = self.key
+            cost = lower(OpCall(name, args, facts, args[:1], tf32))
+            entry = _entries[key] = TapeOp(shown(name), cost.host, PHASES[caller], cost.kernels)
+        current.session.account(entry)
+
+
 class Whole(torch.autograd.Function):
     """Runs `compute` on the CPU twins of `tensors`, and its backward through the CPU's graph."""
 
     @staticmethod
     def forward(ctx: Any, compute: Compute, note: Note, *tensors: Any) -> Any:
         """The results of `compute`; `note` accounts the op."""
-        session = current.session
         train = any(ctx.needs_input_grad)
         ctx.note, ctx.index = note, next(t.form.device.index for t in tensors if type(t) is SimTensor) or 0
         hosts = [twin(t) for t in tensors]
         with torch.set_grad_enabled(train):
             outs = compute(*hosts)
-        ctx.hosts, ctx.outs = hosts, outs
-        note.forward(tuple(outline(t) for t in tensors), tuple(outline(o) for o in outs))
-        found = tuple(wrap(o.detach(), index=ctx.index) for o in outs)
-        if not session.numerics:
-            for t in found:
-                t.host = None
-        return found
+        if train:
+            ctx.hosts, ctx.outs = hosts, outs
+        note.forward()
+        return tuple(wrap(o.detach(), index=ctx.index) for o in outs)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *grads: Any) -> Any:
         """Gradients of the tensors, by the CPU's own autograd."""
-        session = current.session
         pairs = [
             (out, host_of(g)) for out, g in zip(ctx.outs, grads, strict=True) if g is not None and out.requires_grad
         ]
         need = [h for h in ctx.hosts if isinstance(h, torch.Tensor) and h.requires_grad]
-        found = iter(
-            torch.autograd.grad(
-                [o for o, _ in pairs], need, [g for _, g in pairs], allow_unused=True, retain_graph=True
-            )
-        )
-        ctx.note.backward(tuple(outline(g) for _, g in pairs), tuple(outline(h) for h in need))
+        found = iter(gradients([o for o, _ in pairs], [g for _, g in pairs], need))
+        ctx.note.backward()
         results: list[Any] = [None, None]
         for h in ctx.hosts:
             g = next(found) if isinstance(h, torch.Tensor) and h.requires_grad else None
-            t = wrap(g, index=ctx.index) if g is not None else None
-            if t is not None and not session.numerics:
-                t.host = None
-            results.append(t)
+            results.append(wrap(g, index=ctx.index) if g is not None else None)
         return tuple(results)
+
+
+class Shapes(torch.autograd.Function):
+    """The same with numerics off: results by shape, gradients shaped like the tensors."""
+
+    @staticmethod
+    def forward(ctx: Any, compute: Compute, note: Note, *tensors: Any) -> Any:
+        """Empty results; their shapes are found once for each kind of call, on torch's meta device."""
+        ctx.note, ctx.forms = note, [t.form if type(t) is SimTensor else None for t in tensors]
+        key = (*note.key, *map(id, ctx.forms))
+        forms = _out_forms.get(key)
+        if forms is None:
+            with torch.no_grad():
+                outs = compute(*[host_of(t) if type(t) is SimTensor else t for t in tensors])
+            index = next(f.device.index for f in ctx.forms if f is not None) or 0
+            forms = _out_forms[key] = tuple(form_of(o.size(), o.stride(), o.dtype, index) for o in outs)
+        note.forward()
+        memory = current.session.memory
+        return tuple(new(form, None, Block(form.n_bytes, memory)) for form in forms)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *grads: Any) -> Any:
+        """Empty gradients."""
+        ctx.note.backward()
+        memory = current.session.memory
+        return (
+            None,
+            None,
+            *(
+                new(form, None, Block(form.n_bytes, memory)) if form is not None and need else None
+                for form, need in zip(ctx.forms, ctx.needs_input_grad[2:], strict=True)
+            ),
+        )
+
+
+def run_whole(compute: Compute, note: Note, *tensors: Any) -> Any:
+    """One whole op on these tensors, computed or only followed by shape."""
+    return (Whole if current.session.numerics else Shapes).apply(compute, note, *tensors)
 
 
 def twin(t: Any) -> Any:
     """A leaf on the CPU with the same values, which asks for a gradient where `t` does."""
     if type(t) is not SimTensor:
         return t
-    host = host_of(t)
-    return host.detach().requires_grad_(t.requires_grad and host.is_floating_point())
-
-
-class Note:
-    """How one whole op is accounted, forward and backward.
-
-    Without `args` the call's own tensors are named; with them, these are, both ways.
-    """
-
-    def __init__(
-        self, forward: str, backward: str, kwargs: dict[str, Any] | None = None, args: tuple[Any, ...] | None = None
-    ) -> None:
-        self.names, self.kwargs, self.args = (forward, backward), tuple((kwargs or {}).items()), args
-        self.caller = phase()  # inside an autograd.Function gradients are off, so the caller's phase is taken here
-
-    def forward(self, args: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
-        """The forward call."""
-        account(self.names[0], self.caller, args if self.args is None else self.args, self.kwargs, outs)
-
-    def backward(self, args: tuple[Any, ...], outs: tuple[Any, ...]) -> None:
-        """The backward call."""
-        account(self.names[1], phase(), args if self.args is None else self.args, self.kwargs, outs)
+    host = values(t, "a recurrent layer, attention or dropout").detach()
+    return host.requires_grad_() if t.requires_grad and host.is_floating_point() else host
 
 
 def rnn_note(facts: dict[str, Any]) -> Note:
     """A recurrent layer's account: its sizes say all."""
-    return Note("gpututor.rnn.forward", "gpututor.rnn.backward", facts)
+    return Note("gpututor.rnn.forward", "gpututor.rnn.backward", (), facts)
 
 
 # --- recurrent layers -------------------------------------------------------------------------------------------
@@ -165,7 +192,7 @@ def rnn_kernel(mode: str, n_states: int, packed: bool) -> Callable[..., Any]:
             out = op(x, batch_sizes, h, weights, *rest) if packed else op(x, h, weights, *rest)
             return tuple(out)
 
-        return Whole.apply(compute, note, x, *states, *params)
+        return run_whole(compute, note, x, *states, *params)
 
     return kernel
 
@@ -195,7 +222,7 @@ def cell_kernel(mode: str) -> Callable[..., Any]:
             out = op(x, h, *ts[len(states) :])
             return out if isinstance(out, tuple) else (out,)
 
-        found = Whole.apply(compute, rnn_note(facts), x, *states, w_ih, w_hh, *biases)
+        found = run_whole(compute, rnn_note(facts), x, *states, w_ih, w_hh, *biases)
         return found if len(states) == 2 else found[0]
 
     return kernel
@@ -220,22 +247,22 @@ def attention(
     note = Note(
         "gpututor.attention.forward",
         "gpututor.attention.backward",
+        (outline(q), outline(k), outline(v)),
         {"causal": is_causal, "masked": attn_mask is not None, "dropout": dropout_p > 0},
-        args=(outline(q), outline(k), outline(v)),
     )
 
     def compute(q: Any, k: Any, v: Any, mask: Any = None) -> tuple[torch.Tensor, ...]:
         return (op(q, k, v, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa),)
 
-    return Whole.apply(compute, note, q, k, v, *([attn_mask] if attn_mask is not None else []))[0]
+    return run_whole(compute, note, q, k, v, *([attn_mask] if attn_mask is not None else []))[0]
 
 
 def dropout(x: Any, p: float, train: bool) -> Any:
     """Dropout as one kernel each way; the mask is the CPU's for the same seed."""
     if not train or p == 0 or x.numel() == 0:
         return x
-    note = Note("aten.native_dropout.default", "aten.native_dropout_backward.default")
-    return Whole.apply(lambda h: (torch.ops.aten.dropout.default(h, p, True),), note, x)[0]
+    note = Note("aten.native_dropout.default", "aten.native_dropout_backward.default", (outline(x),), {})
+    return run_whole(lambda h: (torch.ops.aten.dropout.default(h, p, True),), note, x)[0]
 
 
 _library = torch.library.Library("aten", "IMPL")  # registrations last as long as this object
