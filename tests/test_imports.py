@@ -32,6 +32,7 @@ ORDER = (
     ("lab",),
     ("ledger",),
     ("replay",),
+    ("one_kernel",),
     ("causes",),
     ("expect",),
     ("charts",),

@@ -17,6 +17,7 @@ from gpututor.paths import lessons_dir
 
 DEFAULT_PORT = 2718  # marimo's own
 N_PORTS_TRIED = 50
+SESSION_TTL_S = 30  # a closed tab's run ends this long after; a short drop of the network survives
 START_BUDGET_S = 60.0  # a cold disk and a slow laptop; the server usually answers after one second
 
 
@@ -55,6 +56,7 @@ def lessons_command(port: int | None, host: str, no_browser: bool, check: bool) 
 def server_command(folder: Path, host: str, port: int, *, headless: bool) -> list[str]:
     """The command line of the server, run by this same Python."""
     command = [sys.executable, "-m", "marimo", "--quiet", "run", str(folder), "--host", host, "--port", str(port)]
+    command += ["--session-ttl", str(SESSION_TTL_S)]
     return [*command, "--no-token", "--no-sandbox", *(["--headless"] if headless else [])]
 
 

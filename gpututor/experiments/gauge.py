@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gpututor.errors import ExperimentError
@@ -76,7 +77,7 @@ def run(progress: Progress, *, thinned: int = 1, machine: str = "p3.2xlarge") ->
     """Run the four workloads one after the other; `thinned` divides the number of launches of each.
 
     Gives "tapes", the names of the tape files by workload, and what ran. A stopped run hands back the workloads
-    that it finished.
+    that it finished; nothing if it finished none.
 
     Raises:
         ExperimentError: `thinned` is less than 1.
@@ -89,14 +90,40 @@ def run(progress: Progress, *, thinned: int = 1, machine: str = "p3.2xlarge") ->
 
     counts = [-(-each.n_launches // thinned) for each in WORKLOADS]
     tapes: dict[str, str] = {}
-    data = {"machine": machine, "tapes": tapes, "launches": sum(counts), "torch": torch.__version__}
-    for k, (workload, n_launches) in enumerate(zip(WORKLOADS, counts, strict=True)):
-        before = sum(counts[:k])
+    data = {"machine": machine, "tapes": tapes, "torch": torch.__version__}
+    done = 0
+    for k, (workload, n_launches) in enumerate(zip(WORKLOADS, counts, strict=True), 1):
+        tell = partial(progress.tick, n=sum(counts), note=workload.name, partial=data if tapes else None)
         try:
-            tape = _launched(workload, n_launches, machine, lambda done: _tell(progress, done, data))  # noqa: B023
+            tape = _launched(workload, n_launches, machine, tell, done)
         except Stopped:
+            if not tapes:
+                raise
             break
-        file = f"gauge-{k + 1}.tape.gz"
+        done += n_launches
+        file = f"gauge-{k}.tape.gz"
         tape_file.save(tape, progress.results_dir / file)
         tapes[workload.name] = file
     return data
+
+
+def _launched(workload: Workload, n_launches: int, machine: str, tell: Callable[[int], None], done: int) -> Tape:
+    """The tape of one workload's launches, a step each; `tell` hears how many were made, `done` before it included."""
+    import torch
+
+    from gpututor.model.tape import Sync, Tape
+    from gpututor.simgpu import simulated_gpu
+
+    with simulated_gpu(machine, numerics=False, what=workload.name) as sim:
+        launch = workload.make(torch.device("simgpu"))
+        for _ in range(N_WARMUP):
+            launch()
+        sim.account(Sync("synchronize"))
+        first = len(sim.tape.entries)
+        for k in range(n_launches):
+            sim.begin_step()
+            launch()
+            tell(done + k + 1)
+        sim.account(Sync("synchronize"))
+        sim.end_run()
+        return Tape(workload.name, sim.tape.entries[first:], [None] * n_launches)

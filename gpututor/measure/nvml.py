@@ -26,6 +26,31 @@ class Readings:
     reasons: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Gpus:
+    """Names of this machine's NVIDIA GPUs in NVML's order; `reason` says why there are none."""
+
+    names: tuple[str, ...]
+    reason: str | None = None
+
+
+def find_gpus(nvml: Any = None) -> Gpus:
+    """The GPUs that the driver shows, without importing torch. Never raises."""
+    try:
+        nvml = nvml or _library()
+        nvml.nvmlInit()
+    except Exception as error:  # noqa: BLE001  # most machines that read a page have no driver
+        return Gpus((), f"the NVIDIA driver does not answer ({_sentence(error)})")
+    try:
+        handles = [nvml.nvmlDeviceGetHandleByIndex(k) for k in range(nvml.nvmlDeviceGetCount())]
+        names = tuple(_text(nvml.nvmlDeviceGetName(handle)) for handle in handles)
+    except Exception as error:  # noqa: BLE001  # as above
+        return Gpus((), f"the NVIDIA driver does not name its GPUs ({_sentence(error)})")
+    finally:
+        nvml.nvmlShutdown()
+    return Gpus(names, None if names else "the NVIDIA driver is here, and shows no GPU")
+
+
 def read(uuid: str, nvml: Any = None) -> Readings:
     """Readings of the GPU with this UUID (NVML counts GPUs in another order than CUDA, so an index won't do).
 

@@ -29,7 +29,7 @@ from gpututor.page.guess import guess_card, guess_control, guess_locked
 from gpututor.page.head import header, recall, unknown_bar
 from gpututor.page.kept import Kept, kept_tapes
 from gpututor.page.money import money
-from gpututor.page.parts import html, shown
+from gpututor.page.parts import html, shown, trouble_line
 from gpututor.page.run import ghost, progress_line, run_buttons, run_panel
 from gpututor.page.runner import Phase, Runner, Shown
 from gpututor.page.sheet import Reader, sheet
@@ -89,6 +89,7 @@ __all__ = [
     "timeline_chart",
     "timeline_controls",
     "timeline_figure",
+    "trouble_line",
     "unknown_bar",
     "verdict",
     "view_control",

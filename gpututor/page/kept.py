@@ -9,7 +9,7 @@ from pathlib import Path
 import marimo as mo
 
 from gpututor.errors import GpututorError
-from gpututor.page.parts import escape, html
+from gpututor.page.parts import trouble_line
 from gpututor.page.run import ghost
 from gpututor.page.runner import Phase
 from gpututor.replay import read_tape
@@ -25,9 +25,7 @@ class Kept:
 
     def instead(self, waiting: str) -> mo.Html:
         """What stands in the place of the results: `waiting` before a run, else what went wrong."""
-        if not self.trouble:
-            return ghost(waiting)
-        return html(f'<p class="gt gt-failed" role="alert">{escape(self.trouble)}</p>')
+        return trouble_line(self.trouble) or ghost(waiting)
 
 
 def kept_tapes(result: StoredResult | None, phase: Phase) -> Kept:

@@ -7,7 +7,7 @@ from html import escape
 
 import marimo as mo
 
-__all__ = ["escape", "html", "markdown", "markup", "shown"]
+__all__ = ["escape", "html", "markdown", "markup", "shown", "trouble_line"]
 
 
 def markup(part: object) -> str:
@@ -23,6 +23,11 @@ def html(*parts: object) -> mo.Html:
 def markdown(text: str) -> str:
     """Markdown, formulas included, as HTML text."""
     return mo.md(text).text
+
+
+def trouble_line(sentence: str | None) -> mo.Html | None:
+    """What went wrong, so that nobody overlooks it; nothing without trouble."""
+    return html(f'<p class="gt gt-failed" role="alert">{escape(sentence)}</p>') if sentence else None
 
 
 def shown(make: Callable[[], object]) -> object:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpututor.measure.nvml import read
+from gpututor.measure.nvml import find_gpus, read
 
 UUID = "GPU-7d0e2c5b"
 
@@ -26,6 +26,9 @@ class FakeNvml(SimpleNamespace):
             "nvmlDeviceGetClockInfo": lambda gpu, clock: 1530,
             "nvmlDeviceGetTemperature": lambda gpu, sensor: 41,
             "nvmlDeviceGetHandleByUUID": self.find,
+            "nvmlDeviceGetCount": lambda: 2,
+            "nvmlDeviceGetHandleByIndex": lambda k: k,
+            "nvmlDeviceGetName": lambda gpu: (b"Tesla V100-SXM2-16GB", "Tesla T4")[gpu],
             "nvmlInit": lambda: self.opened(1),
             "nvmlShutdown": lambda: self.opened(-1),
         }
@@ -76,5 +79,38 @@ def test_the_library_is_closed_again():
     nvml = FakeNvml("nvmlDeviceGetPowerUsage")
 
     read(UUID, nvml)
+
+    assert nvml.n_open == 0
+
+
+def test_every_gpu_is_named_in_the_drivers_order():
+    found = find_gpus(FakeNvml())
+
+    assert found.names == ("Tesla V100-SXM2-16GB", "Tesla T4")
+    assert found.reason is None
+
+
+@pytest.mark.parametrize(
+    ("lacking", "said"),
+    [("nvmlInit", "does not answer"), ("nvmlDeviceGetName", "does not name"), ("nvmlDeviceGetCount", "does not name")],
+)
+def test_without_names_there_is_a_reason(lacking, said):
+    found = find_gpus(FakeNvml(lacking))
+
+    assert found.names == ()
+    assert said in found.reason
+
+
+def test_a_driver_without_gpus_is_told_apart_from_none():
+    nvml = FakeNvml()
+    nvml.nvmlDeviceGetCount = lambda: 0
+
+    assert find_gpus(nvml).reason == "the NVIDIA driver is here, and shows no GPU"
+
+
+@pytest.mark.parametrize("lacking", ["", "nvmlDeviceGetName"])
+def test_asking_for_names_leaves_nvml_closed(lacking):
+    nvml = FakeNvml(lacking) if lacking else FakeNvml()
+    find_gpus(nvml)
 
     assert nvml.n_open == 0

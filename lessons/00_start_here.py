@@ -1,0 +1,166 @@
+# /// script
+# requires-python = ">=3.10"
+# dependencies = ["gpututor"]
+#
+# [tool.marimo.opengraph]
+# title = "00 · Start here"
+# description = "What the course is, what this machine can do, and which lesson answers your question."
+#
+# [tool.marimo.display]
+# theme = "system"
+# ///
+
+import marimo
+
+__generated_with = "0.25.2"
+app = marimo.App(
+    width="medium",
+    app_title="00 · Start here",
+    css_file="look.css",
+)
+
+with app.setup(hide_code=True):
+    from datetime import date
+
+    import marimo as mo
+
+    from gpututor import page as gt
+    from gpututor.cards import DEFAULT_MACHINE, machine
+    from gpututor.ledger import rows
+    from gpututor.measure.nvml import find_gpus
+    from gpututor.paths import data_dir
+    from gpututor.replay import play_file
+    from gpututor.store import ANYBODY, Store
+    from gpututor.text import percent
+
+    RENTED = machine(DEFAULT_MACHINE)
+    READY = [each for each in gt.LESSONS if gt.is_ready(each)]
+    MYSTERY = gt.lesson(2)
+    store = Store(str(mo.query_params().get("learner") or ""))
+
+
+@app.cell(hide_code=True)
+def head():
+    gt.front_header(
+        "Where does a GPU's time go?",
+        f"{len(gt.LESSONS)} short experiments, each on one reason why a GPU waits while somebody pays for it. You guess, "
+        "you run it, and a ledger tells you where every nanosecond went.",
+    )
+    return
+
+
+@app.cell(hide_code=True)
+def damage():
+    gt.trouble_line(store.trouble)
+    return
+
+
+@app.cell(hide_code=True)
+def progress():
+    results = {each.key: store.results(each.key).latest() for each in READY}
+    done = {key for key, result in results.items() if result is not None}
+    return done, results
+
+
+@app.cell(hide_code=True)
+def doors(done):
+    _next = next((each for each in READY if each.key not in done), None)
+    _way = _next or READY[0]
+    gt.doors(
+        [
+            gt.Door(
+                f"?file={_way.file}",
+                "Once more, from the start" if _next is None else "Continue" if done else "Begin",
+                f"{_way.number} · {_way.title}",
+                _way.question,
+            ),
+            gt.Door(
+                "#where-your-time-goes",
+                "I have a slow job",
+                "Find your symptom",
+                "Look for it in the ledger below; each row has its lessons.",
+            ),
+            gt.Door(
+                f"?file={gt.START.file}&instructor=1",
+                "I teach",
+                "Notes for a class",
+                "What to ask, what to watch for, and what to leave out when time is short.",
+            ),
+        ]
+    )
+    return
+
+
+@app.cell(hide_code=True)
+def facts(done):
+    _gpus = find_gpus()
+    gt.facts(
+        [
+            (
+                "GPU",
+                ", ".join(_gpus.names) or "none found",
+                "The lessons use simulated cards all the same, so that everybody sees the same."
+                if _gpus.names
+                else f"You need none: the lessons use simulated cards and say so. Here {_gpus.reason}.",
+            ),
+            ("Done", f"{len(done)} of {len(READY)}", "lessons that are ready. Your progress stays on this machine."),
+        ]
+    )
+    return
+
+
+@app.cell(hide_code=True)
+def map_text():
+    mo.md("""
+    ## Where your time goes
+
+    Time leaks away in this order, from the clock on the wall down to useful arithmetic. Find the row that sounds like
+    your job and open its lesson. The bars show the translator of lesson 2: yours once you have run it, until then a
+    run that comes with the course.
+    """)
+    return
+
+
+@app.cell(hide_code=True)
+def ledger_map(done, results):
+    _kept = gt.kept_tapes(results.get(MYSTERY.key), "done")
+    _own = _kept.tapes.get("tape")
+    played = play_file(_own or data_dir() / "recordings" / "seq2seq.tape.gz", RENTED)
+    gt.figure(
+        "The ledger, and its lessons",
+        gt.source_line(played.ledger.label, "your run of lesson 2" if _own else "a run that comes with the course"),
+        gt.ledger_map(rows(played.ledger, empty=True), lambda each: each.key in done),
+        note=_kept.trouble,
+        wide=True,
+    )
+    before = percent(played.ledger.gpu_util_share) if _own else ""
+    return (before,)
+
+
+@app.cell(hide_code=True)
+def paper(before, done):
+    _name = "" if store.learner == ANYBODY else store.learner
+    _today = date.today()  # noqa: DTZ011  the reader's own calendar
+    _sheet = gt.sheet(gt.Reader(_name, len(done), before, "", f"{_today.day} {_today:%B %Y}"))
+    mo.download(_sheet.encode(), filename="where-a-gpus-time-goes.html", label="All of this on one sheet, to print")
+    return
+
+
+@app.cell(hide_code=True)
+def instructors():
+    mo.stop(not gt.is_instructor())
+    _links = "\n".join(f"- [{each.number} · {each.title}](?file={each.file}&instructor=1)" for each in READY)
+    gt.instructor_notes(f"""
+Each lesson is one class: a guess by show of hands, the run while you talk, the ledger, the exercise alone or in pairs.
+Its own notes stand at its end when you open it from here:
+
+{_links}
+
+Give each learner an address of their own, `…&learner=their-name`, when many share one server; guesses and results are
+then kept apart. The sheet above makes a good handout for the last class.
+    """)
+    return
+
+
+if __name__ == "__main__":
+    app.run()
