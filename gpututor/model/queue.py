@@ -1,9 +1,10 @@
 """The host's clock and the card's queues: when each launch, kernel, copy and wait happens.
 
-One GPU. Kernels of one stream run in order, one after the other. The host runs ahead of
-the card by at most `QUEUE_DEPTH` launches, and waits only where a program waits: a
-synchronization, a blocking copy, a full queue. Every time is whole nanoseconds, and the same
-calls give the same times on every machine.
+Kernels of one stream run in order, one after the other. Kernels of several streams of one card
+overlap where their thread blocks fit on its SMs together, and else take turns; torch makes its streams
+non-blocking, so the default one doesn't wait for them. The host runs ahead of a card by at
+most `QUEUE_DEPTH` launches, and waits only where a program waits: a synchronization, a blocking copy, a full
+queue. Every time is whole nanoseconds, and the same calls give the same times on every machine.
 """
 
 from __future__ import annotations
@@ -35,23 +36,35 @@ KERNEL_GAP_NS = 800
 Source: the same V100 trace, 4,345 gaps: 0.6 (10th percentile), 0.8 (median); H100 1.4.
 """
 
-NO_KERNEL = {"copy on GPU": Activity.COPY_ON_GPU, "memset": Activity.MEMSET}
-"""Kinds of work in a stream that nvidia-smi's GPU-Util or its copy engine counts apart from kernels."""
+NO_KERNEL = {
+    "copy on GPU": Activity.COPY_ON_GPU,
+    "memset": Activity.MEMSET,
+    "collective": Activity.COLLECTIVE,
+}
+"""Kinds of work in a stream that a timeline tells apart from kernels."""
 
-MAIN, AUTOGRAD, COMPUTE, COPY_IN, COPY_OUT = range(5)
-"""Indexes of the lanes every simulated run has; further streams follow."""
+CROWD = 64
+"""Kernels of a card that are remembered to see which overlap; a program's streams are few."""
+
+MAIN, AUTOGRAD = 0, 1
+COMPUTE, COPY_IN, COPY_OUT = 2, 3, 4
+"""Lanes of the first card; the next card's follow, three by three, and then the streams that a program made."""
+LANES_PER_CARD = 3
 
 
-def lanes(n_streams: int = 1) -> tuple[Lane, ...]:
-    """The rows of a simulated timeline: two host threads, two copy engines, `n_streams` streams."""
-    fixed = (
-        Lane(LaneKind.HOST, "main thread"),
-        Lane(LaneKind.HOST, "autograd thread"),
-        Lane(LaneKind.STREAM, "default stream", 0),
-        Lane(LaneKind.COPY, "copies to the GPU", 0),
-        Lane(LaneKind.COPY, "copies to the host", 0),
-    )
-    return fixed + tuple(Lane(LaneKind.STREAM, f"stream {k}", 0) for k in range(1, n_streams))
+def lanes(streams: Sequence[int] = (0,)) -> tuple[Lane, ...]:
+    """The rows of a simulated timeline; `streams` says on which card each stream lies, default streams first."""
+    n_cards = max(streams) + 1
+    rows = [Lane(LaneKind.HOST, "main thread"), Lane(LaneKind.HOST, "autograd thread")]
+    for card in range(n_cards):
+        of = f" of GPU {card}" if n_cards > 1 else ""
+        rows += [
+            Lane(LaneKind.STREAM, f"default stream{of}", card),
+            Lane(LaneKind.COPY, "copies to the GPU" if n_cards == 1 else f"copies to GPU {card}", card),
+            Lane(LaneKind.COPY, f"copies to the host{' from GPU ' + str(card) if of else ''}", card),
+        ]
+    rows += [Lane(LaneKind.STREAM, f"stream {k}", card) for k, card in enumerate(streams) if k >= n_cards]
+    return tuple(rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +87,26 @@ class SpanSink(Protocol):
 
 
 class Queue:
-    """Clocks of one host and one card, advanced call by call.
+    """Clocks of one host and its cards, advanced call by call.
 
     With `sink` every stretch of work is also handed over as a `Span`; without it only the
-    clocks move, which is what a running program needs.
+    clocks move, which is what a running program needs. Streams are numbered: the default
+    streams of the cards first, then those that the program makes.
     """
 
-    def __init__(self, sync_ns: int, sink: SpanSink | None = None) -> None:
+    def __init__(self, sync_ns: int, sink: SpanSink | None = None, *, n_cards: int = 1, n_sms: int = 1) -> None:
         self.host_ns = 0
         self.stream = 0  # the current one
-        self.stream_ns: list[int] = [0]
-        self.engine_ns = {COPY_IN: 0, COPY_OUT: 0}
+        self.stream_ns: list[int] = [0] * n_cards
+        self.stream_card: list[int] = list(range(n_cards))
         self.n_launches = 0
         self.summed_kernel_ns = 0  # of all kernels; those of several streams may overlap
-        self._sync_ns = sync_ns
-        self._sink = sink
-        self._pending: deque[int] = deque()
+        self._n_cards, self._n_sms, self._sync_ns, self._sink = n_cards, n_sms, sync_ns, sink
+        self._engine_ns: dict[int, int] = {}  # by lane
+        self._pending: list[deque[int]] = [deque() for _ in range(n_cards)]
+        self._crowd: list[deque[tuple[int, int, float]]] = [deque(maxlen=CROWD) for _ in range(n_cards)]
+        self._shared = [False] * n_cards  # whether more than the default stream was used there
+        self._last: list[tuple[int, KernelWork] | None] = [None] * n_cards  # the newest kernel before it was
 
     # --- what a program does ---------------------------------------------------------------------------------
 
@@ -125,35 +142,53 @@ class Queue:
 
     def _launch(self, t: int, lane: int, launch_ns: int, name: str, long_ns: int, work: KernelWork) -> int:
         """Put one kernel into the current stream at host time `t`; gives the host time after the call."""
-        called = t
-        pending = self._pending
+        called, stream = t, self.stream
+        card = self.stream_card[stream]
+        pending = self._pending[card]
         t += launch_ns
         if len(pending) >= QUEUE_DEPTH:
             t = max(t, pending.popleft())
-        ready = self.stream_ns[self.stream]
+        ready = self.stream_ns[stream]
         start = max(t + LAUNCH_LATENCY_NS, ready + KERNEL_GAP_NS if ready else 0)
+        if self._shared[card]:
+            start = self._when_there_is_room(card, start, long_ns, work)
+        else:
+            self._last[card] = (start, work)
         end = start + long_ns
-        self.stream_ns[self.stream] = end
+        self.stream_ns[stream] = end
         pending.append(end)
         self.n_launches += 1
         self.summed_kernel_ns += long_ns
         sink = self._sink
         if sink is not None:
             k = self.n_launches
-            stream = COMPUTE if self.stream == 0 else COPY_OUT + self.stream
             sink.append(Span(lane, Activity.LAUNCH, f"launch {name}", called, t, k))
-            sink.append(Span(stream, NO_KERNEL.get(work.kind, Activity.KERNEL), name, start, end, k, work))
+            kind = NO_KERNEL.get(work.kind, Activity.KERNEL)
+            sink.append(Span(self.lane_of(stream), kind, name, start, end, k, work))
         return t
+
+    def _when_there_is_room(self, card: int, start: int, long_ns: int, work: KernelWork) -> int:
+        """The first time from `start` at which the SMs that this kernel needs are free of other streams' kernels."""
+        crowd = self._crowd[card]
+        need = self._need(work)
+        while True:
+            running = [(end, share) for begin, end, share in crowd if begin <= start < end]
+            if sum(share for _, share in running) + need <= 1.0 or not running:
+                break
+            start = min(end for end, _ in running)
+        crowd.append((start, start + long_ns, need))
+        return start
 
     def copy(self, name: str, to_gpu: bool, n_bytes: int, copy_ns: int, call_ns: int, blocking: bool) -> None:
         """A copy between host and card in the current stream; a blocking one holds the host until it is done."""
-        engine = COPY_IN if to_gpu else COPY_OUT
+        stream = self.stream
+        engine = (COPY_IN if to_gpu else COPY_OUT) + LANES_PER_CARD * self.stream_card[stream]
         called = self.host_ns
         t = called + call_ns
-        ready = self.stream_ns[self.stream]
-        start = max(t + LAUNCH_LATENCY_NS, ready + KERNEL_GAP_NS if ready else 0, self.engine_ns[engine])
+        ready = self.stream_ns[stream]
+        start = max(t + LAUNCH_LATENCY_NS, ready + KERNEL_GAP_NS if ready else 0, self._engine_ns.get(engine, 0))
         end = start + copy_ns
-        self.stream_ns[self.stream] = self.engine_ns[engine] = end
+        self.stream_ns[stream] = self._engine_ns[engine] = end
         self.n_launches += 1
         self.host_ns = max(t, end + self._sync_ns) if blocking else t
         if self._sink is None:
@@ -172,7 +207,8 @@ class Queue:
         done = max(self.stream_ns[k] for k in which)
         self.host_ns = max(called, done) + self._sync_ns
         if streams is None:
-            self._pending.clear()
+            for pending in self._pending:
+                pending.clear()
         if self._sink is not None:
             self._sink.append(Span(MAIN, Activity.SYNC, name, called, self.host_ns))
 
@@ -182,19 +218,42 @@ class Queue:
             self._sink.append(Span(MAIN, activity, name, self.host_ns, self.host_ns + long_ns))
         self.host_ns += long_ns
 
-    def use_stream(self, k: int) -> None:
-        """Later kernels and copies join stream `k`; 0 is the default stream."""
+    def use_stream(self, k: int, card: int = 0) -> None:
+        """Later kernels and copies join stream `k`, which lies on `card` if it is a new one."""
         while len(self.stream_ns) <= k:
             self.stream_ns.append(0)
+            self.stream_card.append(card)
+        if k >= self._n_cards and not self._shared[self.stream_card[k]]:
+            self._share(self.stream_card[k])
         self.stream = k
+
+    def _share(self, card: int) -> None:
+        """From now on kernels of this card's streams have to fit on its SMs together."""
+        self._shared[card] = True
+        newest = self._last[card]
+        if newest is not None:
+            start, work = newest
+            self._crowd[card].append((start, self.stream_ns[card], self._need(work)))
+
+    def _need(self, work: KernelWork) -> float:
+        """The share of a card's SMs that a kernel has blocks for."""
+        return 1.0 if work.n_blocks is None else min(1.0, work.n_blocks / self._n_sms)
 
     def stream_waits_until(self, k: int, t_ns: int) -> None:
         """Stream `k` starts nothing more before `t_ns` (an event or another stream it waits for)."""
-        current = self.stream
-        self.use_stream(k)
         self.stream_ns[k] = max(self.stream_ns[k], t_ns)
-        self.stream = current
 
     def event_ns(self, k: int) -> int:
         """When an event recorded now in stream `k` will be reached."""
         return max(self.host_ns, self.stream_ns[k] if k < len(self.stream_ns) else 0)
+
+    def lane_of(self, stream: int) -> int:
+        """The row of the timeline on which this stream's kernels lie."""
+        if stream < self._n_cards:
+            return COMPUTE + LANES_PER_CARD * stream
+        return 2 + LANES_PER_CARD * self._n_cards + stream - self._n_cards
+
+    @property
+    def end_ns(self) -> int:
+        """When host and cards have finished everything so far."""
+        return max(self.host_ns, *self.stream_ns)

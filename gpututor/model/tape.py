@@ -48,10 +48,10 @@ class CopyCall:
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """The host waits for one stream, or for the whole card (`stream` None)."""
+    """The host waits for one stream or several, or for everything (`stream` None)."""
 
     name: str
-    stream: int | None = None
+    stream: int | tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +65,10 @@ class HostWork:
 
 @dataclass(frozen=True, slots=True)
 class UseStream:
-    """Later kernels and copies join this stream; 0 is the default one."""
+    """Later kernels and copies join this stream of this card; the cards' default streams have the lowest numbers."""
 
     stream: int
+    card: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,9 +144,9 @@ class Pricer:
 class Player:
     """Plays tape entries into a queue, live or from a tape, and keeps the step marks."""
 
-    def __init__(self, pricer: Pricer, sink: list[Span] | None = None) -> None:
+    def __init__(self, pricer: Pricer, sink: list[Span] | None = None, n_cards: int = 1) -> None:
         self.pricer = pricer
-        self.queue = Queue(pricer.sync_ns, sink)
+        self.queue = Queue(pricer.sync_ns, sink, n_cards=n_cards, n_sms=pricer.machine.card.n_sms)
         self.events: dict[int, int] = {}
         self.begins: list[tuple[int, int | None]] = []
         self.end_ns: int | None = None
@@ -164,11 +165,12 @@ class Player:
                 link_ns, call_ns = self.pricer.copy(entry)
                 queue.copy(entry.name, entry.to_gpu, entry.n_bytes, link_ns, call_ns, entry.blocking)
             case Sync():
-                queue.synchronize(entry.name, None if entry.stream is None else [entry.stream])
+                waited = (entry.stream,) if isinstance(entry.stream, int) else entry.stream
+                queue.synchronize(entry.name, waited)
             case HostWork():
                 queue.host_work(entry.activity, entry.name, entry.long_ns)
             case UseStream():
-                queue.use_stream(entry.stream)
+                queue.use_stream(entry.stream, entry.card)
             case RecordEvent():
                 self.events[entry.event] = queue.event_ns(entry.stream)
             case WaitEvent():
@@ -190,11 +192,12 @@ class Player:
 
 @dataclass(slots=True)
 class Tape:
-    """The entries of one run in order, the losses of its steps, and what the run was."""
+    """The entries of one run in order, the losses of its steps, what the run was, and how many cards it could use."""
 
     what: str = ""
     entries: list[Entry] = field(default_factory=list)
     losses: list[float | None] = field(default_factory=list)
+    n_cards: int = 1
 
     @property
     def n_steps(self) -> int:
@@ -214,16 +217,21 @@ class Tape:
         begins = [k for k in marks if type(self.entries[k]) is BeginStep]
         stop = begins[end] if end < n else marks[-1] if marks[-1] > begins[-1] else len(self.entries)
         part = [*self.entries[begins[first] : stop], EndRun()]
-        return Tape(self.what, part, self.losses[first:end])
+        return Tape(self.what, part, self.losses[first:end], self.n_cards)
 
     def price(self, machine: Machine, versions: Sequence[tuple[str, str]] = ()) -> Timeline:
         """What this run would have looked like on `machine`, as a simulated timeline.
 
         Raises:
-            TimelineError: the tape is empty.
+            TimelineError: the tape is empty, or the run used more cards than the machine has.
         """
         spans: list[Span] = []
-        player = Player(Pricer(machine), spans)
+        if self.n_cards > 1 and machine.n_cards < self.n_cards:
+            raise TimelineError(
+                f"the run used a machine with {self.n_cards} cards and {machine.name} has {machine.n_cards}; "
+                "price it on a machine with as many"
+            )
+        player = Player(Pricer(machine), spans, self.n_cards)
         for entry in self.entries:
             player.play(entry)
         label = Label(Origin.SIMULATED, machine.card.name, machine.name, self.what, tuple(versions), machine.card.n_sms)
@@ -236,8 +244,7 @@ def timeline_of(player: Player, spans: list[Span], label: Label, losses: Sequenc
     Raises:
         TimelineError: nothing was played.
     """
-    last_ns = max([player.queue.host_ns, *player.queue.stream_ns])
-    end_ns = player.end_ns if player.end_ns is not None else last_ns
+    end_ns = player.end_ns if player.end_ns is not None else player.queue.end_ns
     begins = player.begins or [(0, None)]
     if end_ns <= begins[0][0]:
         raise TimelineError("the run did nothing on host or card, so there is no time to account for")
@@ -247,5 +254,5 @@ def timeline_of(player: Player, spans: list[Span], label: Label, losses: Sequenc
         for k, ((start, n), end) in enumerate(zip(begins, ends, strict=True))
     )
     return Timeline(
-        lanes(len(player.queue.stream_ns)), tuple(spans), (begins[0][0], end_ns), label, steps if player.begins else ()
+        lanes(player.queue.stream_card), tuple(spans), (begins[0][0], end_ns), label, steps if player.begins else ()
     )

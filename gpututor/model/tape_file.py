@@ -5,7 +5,7 @@ Layout of version 1::
     {"format": "gpututor-tape", "version": 1, "what": text,
      "ops":     [{"name", "host", "phase", "kernels": [{"kind", …}, …]}, …],
      "entries": [op index, or [kind, field, …] for everything else],
-     "losses":  [number or null, …]}
+     "losses":  [number or null, …], "n_cards": number}
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ def to_bytes(tape: Tape) -> bytes:
         ],
         "entries": entries,
         "losses": tape.losses,
+        "n_cards": tape.n_cards,
     }
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
@@ -98,7 +99,7 @@ def from_bytes(data: bytes, source: str = "the file") -> Tape:
             for o in document["ops"]
         ]
         entries: list[Entry] = [ops[e] if isinstance(e, int) else _entry(e) for e in document["entries"]]
-        return Tape(document["what"], entries, document["losses"])
+        return Tape(document["what"], entries, document["losses"], document.get("n_cards", 1))
     except (KeyError, IndexError, TypeError, ValueError, KernelSpecError) as error:
         raise TimelineError(f"{source} has a damaged part ({type(error).__name__}: {error})") from error
 
@@ -113,6 +114,8 @@ def _entry(row: list[Any]) -> Entry:
     kind, *values = row
     if kind == "host":
         values[0] = Activity(values[0])
+    if kind == "sync" and isinstance(values[1], list):
+        values[1] = tuple(values[1])
     entry: Entry = KINDS[kind](*values)
     return entry
 

@@ -25,11 +25,9 @@ def simulated_gpu(
         MachineNotKnown: neither a machine nor a card has this name; near names are given.
         SessionRunning: on entering, when another one is at work in this process.
     """
-    from gpututor.cards import DEFAULT_MACHINE
-    from gpututor.simgpu.machines import machine_named
+    from gpututor.lookup import machine_named
 
     register()
     from gpututor.simgpu.session import Session
 
-    chosen = machine_named(machine or DEFAULT_MACHINE) if machine is None or isinstance(machine, str) else machine
-    return Session(chosen, numerics=numerics, what=what, keep_tape=keep_tape)
+    return Session(machine_named(machine), numerics=numerics, what=what, keep_tape=keep_tape)

@@ -10,7 +10,7 @@ import torch
 
 from gpututor.simgpu import streams
 from gpututor.simgpu.forms import Memory
-from gpututor.simgpu.session import current
+from gpututor.simgpu.session import current, thread
 
 
 class DeviceProperties:
@@ -32,27 +32,23 @@ class DeviceProperties:
         )
 
 
-def device_index(device: Any = None) -> int:
-    """The index of a device given in any of torch's ways; only 0 is there.
-
-    Raises:
-        RuntimeError: another index, since the simulated machine has one GPU.
-    """
-    index = 0 if device is None else device if isinstance(device, int) else torch.device(device).index or 0
-    if index > 0:
-        raise RuntimeError(f"no simulated GPU {index}: {current.session.machine.name} is simulated with one GPU, 0")
-    return 0
-
-
 class device:
-    """`with torch.simgpu.device(0):`."""
+    """`with torch.simgpu.device(0):` makes a card the current one of this thread."""
 
     def __init__(self, which: Any) -> None:
-        device_index(which)
+        self.idx = streams.card_of(which)
+        self.prev_idx = -1
 
-    def __enter__(self) -> None: ...
+    def __enter__(self) -> None:
+        self.prev_idx, thread.card = thread.card, self.idx
 
-    def __exit__(self, *_: object) -> None: ...
+    def __exit__(self, *_: object) -> None:
+        thread.card = self.prev_idx
+
+
+def set_device(which: Any) -> None:
+    """Make a card the current one of this thread."""
+    thread.card = streams.card_of(which)
 
 
 def memory() -> Memory:
@@ -89,11 +85,11 @@ def build() -> types.ModuleType:
         "synchronize": streams.synchronize,
         "device": device,
         "_DeviceGuard": device,
-        "set_device": device_index,
-        "current_device": lambda: 0,
-        "device_count": lambda: 1,
-        "custom_device_index": device_index,
-        "_get_device_index": device_index,
+        "set_device": set_device,
+        "current_device": lambda: thread.card,
+        "device_count": lambda: current.session.machine.n_cards,
+        "custom_device_index": streams.card_of,
+        "_get_device_index": streams.card_of,
         "is_available": lambda: True,
         "is_initialized": lambda: True,
         "init": lambda: None,

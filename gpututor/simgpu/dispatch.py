@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 
-from gpututor.simgpu import device_module
 from gpututor.simgpu.forms import DEVICE_NAME, Block, Form, form_of
 from gpututor.simgpu.plans import Plan, cost_of, short_name
-from gpututor.simgpu.session import current, phase
+from gpututor.simgpu.session import current, phase, thread
 from gpututor.simgpu.special import SPECIAL, refuse_mixed_devices
+from gpututor.simgpu.streams import card_of
 from gpututor.simgpu.tensor import SimTensor, become, host_of, new
 
 CPU = torch.device("cpu")
@@ -49,16 +49,15 @@ def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
     plan = plans.get(whole)
     if plan is None:
         return first_time(whole, op, args, kwargs or {})
+    if plan.card != session.card:
+        session.use_card(plan.card)
     p = phase()
     session.account(plan.entries[p] or plan.entry(p))
+    out = None
     if session.numerics:
         out = op(*[a.host if type(a) is SimTensor else on_host(a) for a in args], **host_kwargs(kwargs))
-        if plan.inplace:
-            return None if plan.returns_nothing else args[0]
-    else:
-        if plan.inplace:
-            return None if plan.returns_nothing else args[0]
-        out = None
+    if plan.inplace:
+        return None if plan.returns_nothing else args[0]
     return wrap_out(plan, out, args)
 
 
@@ -101,7 +100,7 @@ def wrap_out(plan: Plan, out: Any, args: tuple[Any, ...]) -> Any:
     """The op's results as simulated tensors of the planned forms."""
     if plan.outs is None:
         return out
-    memory = current.session.memory
+    memory = current.session.memories[plan.card]
     shared = None if plan.alias is None else args[plan.alias].block
     if plan.single:
         form = plan.outs[0]
@@ -155,11 +154,14 @@ def compute_and_plan(key: tuple[Any, ...] | None, op: Any, args: tuple[Any, ...]
     if not session.numerics and hosted.get("device") is not None:
         hosted["device"] = META
     out = op(*[meta_if_off(on_host(a), session.numerics) for a in args], **hosted)
+    plan.card = device_index(args, kwargs)
     if plan.inplace:
         forms: tuple[Form | None, ...] = (args[0].form,) if args and type(args[0]) is SimTensor else ()
     else:
-        forms = forms_of(plan, out, device_index(args, kwargs))
+        forms = forms_of(plan, out, plan.card)
     plan.cost = cost_of(op, args, kwargs, forms, view)
+    if plan.card != session.card:
+        session.use_card(plan.card)
     session.account(plan.entry(phase()))
     if key is not None:
         plans[key] = plan
@@ -198,12 +200,12 @@ def device_index(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
     """On which simulated GPU the result lies."""
     wanted = kwargs.get("device")
     if wanted is not None and torch.device(wanted).type == DEVICE_NAME:
-        return device_module.device_index(wanted)
+        return card_of(wanted)
     for a in args:
         first = a[0] if type(a) is list and a else a
         if type(first) is SimTensor:
             return first.form.device.index or 0
-    return 0
+    return thread.card
 
 
 def reshape_in_place(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -64,7 +64,7 @@ def pin_on_the_host() -> None:
 
 def _seen_by_host(t: SimTensor, what: str) -> torch.Tensor:
     """The values, for showing; the host waits for the card as it would for CUDA."""
-    copy_out(current.session, what, t.form.n_bytes)
+    copy_out(current.session, what, t)
     host: torch.Tensor = values(t, what)
     return host.detach()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,7 +16,7 @@ from gpututor.simgpu.tensor import SimTensor
 class Plan:
     """How to account and wrap one op on tensors of given forms."""
 
-    __slots__ = ("alias", "call", "cost", "entries", "inplace", "name", "outs", "returns_nothing", "single")
+    __slots__ = ("alias", "card", "cost", "entries", "inplace", "name", "outs", "returns_nothing", "single")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -26,7 +25,7 @@ class Plan:
         self.alias: int | None = None  # the argument whose memory the results share
         self.inplace = False
         self.returns_nothing = False
-        self.call: Callable[[], OpCall] | None = None
+        self.card = 0
         self.cost: OpCost | None = None
         self.entries: list[TapeOp | None] = [None] * len(PHASES)
 

@@ -51,7 +51,7 @@ def tape_steps(
         sim.end_run()
         if not losses:
             raise NoSteps("the steps ran out before the first one that was to be recorded; is the loader empty?")
-        return Tape(what, sim.tape.entries[first:], losses)
+        return Tape(what, sim.tape.entries[first:], losses, sim.tape.n_cards)
 
 
 def _call(step: StepFunction, k: int, losses: list[float | None]) -> bool:

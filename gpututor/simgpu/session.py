@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import torch
 
 from gpututor.errors import SessionRunning
-from gpututor.model.tape import BeginStep, EndRun, Entry, Player, Pricer, Tape, TapeOp
+from gpututor.model.tape import BeginStep, EndRun, Entry, Player, Pricer, Tape, TapeOp, UseStream
 from gpututor.simgpu.forms import Memory
 from gpututor.timeline import Timeline
 
@@ -20,11 +21,12 @@ FORWARD, NO_GRAD, BACKWARD, OPTIMIZER = range(4)
 
 
 class _ThreadState(threading.local):
-    """What the engine wrapper and the optimizer hooks note of this thread."""
+    """What the engine wrapper, the optimizer hooks and set_device note of this thread."""
 
     backward_depth = 0
     backward_error: BaseException | None = None
     in_optimizer = 0
+    card = 0  # the current device
 
 
 thread = _ThreadState()
@@ -42,19 +44,54 @@ def phase() -> int:
 class Session:
     """A simulated machine from `with` to the end of it; one at a time in a process.
 
-    With `numerics` every op really computes, on the CPU, and results are the CPU's to the bit.
+    A second thread that wants one waits for its turn, so that readers of one server don't share a random
+    generator. With `numerics` every op really computes, on the CPU, and results are the CPU's to the bit.
     Without, only shapes are followed: values are zero and nothing may depend on them.
     """
 
     _running = threading.Lock()
+    _owner: int | None = None
 
     def __init__(self, machine: Machine, *, numerics: bool = True, what: str = "", keep_tape: bool = True) -> None:
         self.machine, self.numerics = machine, numerics
-        self.tape = Tape(what)
-        self.memory = Memory(machine.card.memory_bytes, machine.card.name)
-        self.player = Player(Pricer(machine))
+        self.tape = Tape(what, n_cards=machine.n_cards)
+        self.memories = [Memory(machine.card.memory_bytes, machine.card.name) for _ in range(machine.n_cards)]
+        self.player = Player(Pricer(machine), n_cards=machine.n_cards)
+        self.card = 0  # whose stream the queue is on
+        self.stream_numbers = list(range(machine.n_cards))  # the current stream of each card
+        self.chosen_streams: dict[int, object] = {}
+        self.capturing: object | None = None
+        self._numbers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+        self._n_streams, self._n_events = machine.n_cards, 0
         self._keep = self.tape.entries.append if keep_tape else None
         self._outer: Session | None = None
+
+    @property
+    def memory(self) -> Memory:
+        """The memory of the first card."""
+        return self.memories[0]
+
+    # --- cards, streams, events -------------------------------------------------------------------------------
+
+    def use_card(self, card: int) -> None:
+        """Later kernels and copies go to this card, into the stream that is current there."""
+        self.card = card
+        self.account(UseStream(self.stream_numbers[card], card))
+
+    def number_of(self, stream: Any, card: int) -> int:
+        """The number of a stream that the program made; it gets one when it is first asked for."""
+        number = self._numbers.get(stream)
+        if number is None:
+            number = self._numbers[stream] = self._n_streams
+            self._n_streams += 1
+            self.account(UseStream(number, card))
+            self.account(UseStream(self.stream_numbers[self.card], self.card))
+        return number
+
+    def new_event(self) -> int:
+        """A number for an event."""
+        self._n_events += 1
+        return self._n_events
 
     # --- accounts ---------------------------------------------------------------------------------------------
 
@@ -92,12 +129,16 @@ class Session:
     # --- life -------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Session:
-        if current.session._outer is not None or not Session._running.acquire(blocking=False):
+        me = threading.get_ident()
+        if Session._owner == me:
             raise SessionRunning(
-                "a simulated GPU is already at work in this process, and two would share one random generator; "
+                "a simulated GPU is already at work in this thread, and two would share one random generator; "
                 "end its with-block first, or run the second one in a process of its own"
             )
+        Session._running.acquire()
+        Session._owner = me
         self._outer, current.session = current.session, self
+        thread.card = 0
         return self
 
     def __exit__(
@@ -105,6 +146,7 @@ class Session:
     ) -> None:
         assert self._outer is not None
         current.session, self._outer = self._outer, None
+        Session._owner = None
         Session._running.release()
 
 

@@ -12,6 +12,7 @@ from gpututor.model.tape import PHASES, CopyCall, Sync
 from gpututor.simgpu.forms import DEVICE_NAME
 from gpututor.simgpu.plans import Plan, cost_of, short_name
 from gpututor.simgpu.session import Session, phase
+from gpututor.simgpu.streams import card_of
 from gpututor.simgpu.tensor import SimTensor, wrap
 
 aten = torch.ops.aten
@@ -35,14 +36,19 @@ def is_pinned(t: torch.Tensor) -> bool:
     return bool(getattr(t.untyped_storage(), "_gpututor_pinned", False))
 
 
-def copy_in(session: Session, name: str, source: torch.Tensor, n_bytes: int, non_blocking: bool) -> None:
-    """Account a copy from host memory to the card."""
+def copy_in(session: Session, name: str, source: torch.Tensor, n_bytes: int, non_blocking: bool, card: int) -> None:
+    """Account a copy from host memory to a card."""
+    if card != session.card:
+        session.use_card(card)
     pinned = is_pinned(source)
     session.account(CopyCall(name, True, n_bytes, pinned, not (non_blocking and pinned), PHASES[phase()]))
 
 
-def copy_out(session: Session, name: str, n_bytes: int, blocking: bool = True) -> None:
-    """Account a copy from the card to host memory."""
+def copy_out(session: Session, name: str, source: Any, blocking: bool = True, n_bytes: int | None = None) -> None:
+    """Account a copy of a tensor (or of `n_bytes` of its card) to host memory."""
+    n_bytes = source.form.n_bytes if n_bytes is None else n_bytes
+    if source.form.device.index != session.card:
+        session.use_card(source.form.device.index)
     session.account(CopyCall(name, False, n_bytes, not blocking, blocking, PHASES[phase()]))
 
 
@@ -54,11 +60,12 @@ def copy_(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, An
     if type(target) is SimTensor and type(source) is SimTensor:
         return NotImplemented
     if type(target) is SimTensor:
-        copy_in(session, "copy to the GPU", source, source.numel() * source.element_size(), non_blocking)
+        n_bytes = source.numel() * source.element_size()
+        copy_in(session, "copy to the GPU", source, n_bytes, non_blocking, target.form.device.index)
         if target.host is not None:
             target.host.copy_(source)
     else:
-        copy_out(session, "copy to the host", source.form.n_bytes, not (non_blocking and is_pinned(target)))
+        copy_out(session, "copy to the host", source, not (non_blocking and is_pinned(target)))
         target.copy_(values(source, "copying to the host"))
     return target
 
@@ -72,15 +79,16 @@ def to_copy(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, 
         if type(source) is SimTensor:
             return NotImplemented
         dtype = kwargs.get("dtype") or source.dtype
-        copy_in(session, "copy to the GPU", source, source.numel() * source.element_size(), False)
+        card = card_of(wanted)
+        copy_in(session, "copy to the GPU", source, source.numel() * source.element_size(), False, card)
         host = source.to(dtype, copy=True)
-        t = wrap(host, index=torch.device(wanted).index or 0 if wanted is not None else 0)
+        t = wrap(host, index=card)
         if not session.numerics:
             t.host = None
         return t
     if torch.device(wanted).type != "cpu":
         raise RuntimeError(f"a simulated tensor can be copied to the CPU or to {DEVICE_NAME}, not to {wanted}")
-    copy_out(session, "copy to the host", source.form.n_bytes)
+    copy_out(session, "copy to the host", source)
     rest = {k: v for k, v in kwargs.items() if k not in ("device", "non_blocking", "pin_memory")}
     host = values(source, "copying to the host")
     return aten._to_copy.default(host, **rest)
@@ -90,7 +98,7 @@ def to_copy(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, 
 def local_scalar(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`.item()`: the host waits for the card and copies one number out."""
     source = args[0]
-    copy_out(session, "item", source.form.n_bytes)
+    copy_out(session, "item", source)
     if source.host is not None:
         return op(source.host)
     return False if source.form.dtype is torch.bool else 0.0 if source.form.dtype.is_floating_point else 0
@@ -104,7 +112,7 @@ def equal(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, An
     plan = Plan(short_name(op))
     plan.cost = cost_of(op, args, kwargs, (args[0].form,), view=False)
     session.account(plan.entry(phase()))
-    copy_out(session, "equal", 1)
+    copy_out(session, "equal", args[0], n_bytes=1)
     return op(*hosts)
 
 
@@ -119,7 +127,7 @@ def data_decide_the_shape(session: Session, op: Any, args: tuple[Any, ...], kwar
             "open the session with numerics=True"
         )
     out = compute_and_plan(None, op, args, kwargs)
-    session.account(Sync(short_name(op), 0))
+    session.account(Sync(short_name(op), session.stream_numbers[session.card]))
     return out
 
 

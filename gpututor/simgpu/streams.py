@@ -7,31 +7,61 @@ from typing import Any
 
 import torch
 
-from gpututor.model.tape import RecordEvent, Sync, UseStream, WaitEvent
+from gpututor.model.tape import RecordEvent, Sync, WaitEvent
 from gpututor.simgpu.forms import device_of
-from gpututor.simgpu.session import current
+from gpututor.simgpu.session import current, thread
 
 
-class _Numbers:
-    """Which stream is current, and the last number given out."""
+def card_of(device: Any = None) -> int:
+    """The number of a card given in any of torch's ways; the current card by default.
 
-    stream: Stream | None = None
-    last_stream = 0
-    last_event = 0
+    Raises:
+        RuntimeError: the machine has no such card, or it is another kind of device.
+    """
+    if device is None:
+        return thread.card
+    if isinstance(device, int):
+        index = device if device >= 0 else thread.card
+    else:
+        wanted = torch.device(device)
+        if wanted.type not in ("simgpu", "cuda"):
+            raise ValueError(f"Expected a simgpu device, but got: {wanted}")
+        given: int | None = wanted.index
+        index = thread.card if given is None else given
+    machine = current.session.machine
+    if index >= machine.n_cards:
+        has = "one GPU, 0" if machine.n_cards == 1 else f"{machine.n_cards} GPUs, 0 to {machine.n_cards - 1}"
+        raise RuntimeError(f"no simulated GPU {index}: {machine.name} is simulated with {has}")
+    return index
 
 
 class Stream:
-    """A queue of kernels on the simulated card; work of different streams may overlap."""
+    """A queue of kernels on a simulated card; work of different streams may overlap."""
 
     def __init__(self, device: Any = None, priority: int = 0, **_: Any) -> None:
-        _Numbers.last_stream += 1
-        self.stream_id = _Numbers.last_stream
+        self.card = card_of(device)
+        self.priority = priority
         self._outer: Stream | None = None
+
+    @property
+    def stream_id(self) -> int:
+        """The stream's number on the running machine; 0 is the first card's default stream."""
+        return current.session.number_of(self, self.card)
 
     @property
     def device(self) -> torch.device:
         """The simulated GPU."""
-        return device_of(0)
+        return device_of(self.card)
+
+    @property
+    def device_index(self) -> int:
+        """The number of the simulated GPU."""
+        return self.card
+
+    @property
+    def cuda_stream(self) -> int:
+        """A number in the place of CUDA's handle."""
+        return self.stream_id
 
     def synchronize(self) -> None:
         """Wait until this stream has finished what was launched so far."""
@@ -39,12 +69,12 @@ class Stream:
 
     def query(self) -> bool:
         """Whether the stream has nothing left to do at the host's present time."""
-        queue = current.session.player.queue
-        return self.stream_id >= len(queue.stream_ns) or queue.stream_ns[self.stream_id] <= queue.host_ns
+        queue, number = current.session.player.queue, self.stream_id
+        return number >= len(queue.stream_ns) or queue.stream_ns[number] <= queue.host_ns
 
     def is_capturing(self) -> bool:
-        """Graph capture is not simulated yet."""
-        return False
+        """Whether a graph is being captured on this stream."""
+        return current.session.capturing is not None
 
     def record_event(self, event: Event | None = None) -> Event:
         """An event at the end of this stream."""
@@ -61,34 +91,56 @@ class Stream:
         self.wait_event(other.record_event())
 
     def __enter__(self) -> Stream:
-        self._outer = current_stream()
+        self._outer = current_stream(self.card)
         set_stream(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        set_stream(self._outer)
+        if self._outer is not None:
+            set_stream(self._outer)
+
+    def __repr__(self) -> str:
+        return f"<torch.simgpu.Stream device=simgpu:{self.card} number={self.stream_id}>"
 
 
-_default = Stream.__new__(Stream)
-_default.stream_id, _default._outer = 0, None
+class _Default(Stream):
+    """A card's default stream."""
+
+    def __init__(self, card: int) -> None:
+        self.card, self.priority, self._outer = card, 0, None
+
+    @property
+    def stream_id(self) -> int:
+        """The card's own number."""
+        return self.card
 
 
-def current_stream(device: Any = None) -> Stream:
-    """The stream that later kernels join."""
-    return _Numbers.stream or _default
+_defaults: dict[int, _Default] = {}
 
 
 def default_stream(device: Any = None) -> Stream:
-    """The stream that is current when none was chosen."""
-    return _default
+    """The stream that is current on a card when none was chosen."""
+    card = card_of(device)
+    if card not in _defaults:
+        _defaults[card] = _Default(card)
+    return _defaults[card]
 
 
-def set_stream(stream: Stream | None) -> None:
-    """Let later kernels join this stream."""
-    _Numbers.stream = stream
-    current.session.account(UseStream((stream or _default).stream_id))
+def current_stream(device: Any = None) -> Stream:
+    """The stream of a card that later kernels join."""
+    card = card_of(device)
+    chosen = current.session.chosen_streams.get(card)
+    return chosen if isinstance(chosen, Stream) else default_stream(card)
+
+
+def set_stream(stream: Stream) -> None:
+    """Let later kernels of the stream's card join it."""
+    session = current.session
+    session.chosen_streams[stream.card] = stream
+    session.stream_numbers[stream.card] = stream.stream_id
+    session.use_card(stream.card)
 
 
 class Event:
@@ -103,8 +155,8 @@ class Event:
         interprocess: bool = False,
         **_: Any,
     ) -> None:
-        _Numbers.last_event += 1
-        self.event_id, self.enable_timing = _Numbers.last_event, enable_timing or bool(device is True)
+        self.enable_timing = enable_timing or device is True
+        self.event_id = current.session.new_event()
         self._at_ns: int | None = None
 
     def record(self, stream: Stream | None = None) -> None:
@@ -126,12 +178,19 @@ class Event:
         current.session.account(WaitEvent(self.event_id, None))
 
     def elapsed_time(self, later: Event) -> float:
-        """Virtual milliseconds from this event to `later`."""
+        """Virtual milliseconds from this event to `later`.
+
+        Raises:
+            RuntimeError: one of them was not recorded.
+        """
         if self._at_ns is None or later._at_ns is None:
             raise RuntimeError("Both events must be recorded before calculating elapsed time.")
         return (later._at_ns - self._at_ns) / 1e6
 
 
 def synchronize(device: Any = None) -> None:
-    """The host waits until the card has finished everything."""
-    current.session.account(Sync("synchronize"))
+    """The host waits until a card (the current one by default) has finished everything."""
+    session = current.session
+    card = card_of(device)
+    streams = [k for k, where in enumerate(session.player.queue.stream_card) if where == card]
+    session.account(Sync("synchronize", None if session.machine.n_cards == 1 else tuple(streams)))

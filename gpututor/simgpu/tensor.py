@@ -47,7 +47,7 @@ def new(form: Form, host: torch.Tensor | None, block: Block) -> SimTensor:
 def wrap(host: torch.Tensor, block: Block | None = None, index: int = 0) -> SimTensor:
     """The simulated twin of a CPU tensor, in `block` or in memory of its own."""
     form = form_of(host.size(), host.stride(), host.dtype, index)
-    return new(form, host, block if block is not None else Block(form.n_bytes, current.session.memory))
+    return new(form, host, block if block is not None else Block(form.n_bytes, current.session.memories[index]))
 
 
 def host_of(t: SimTensor) -> torch.Tensor:
@@ -65,5 +65,5 @@ def become(t: SimTensor, host: torch.Tensor) -> None:
             t, _make(SimTensor, form.size, form.stride, 0, None, form.dtype, _strided, form.device)
         )
     if form.n_bytes != t.form.n_bytes:
-        t.block = Block(form.n_bytes, current.session.memory)
+        t.block = Block(form.n_bytes, current.session.memories[form.device.index])
     t.form, t.host = form, host if host.device.type != "meta" else None

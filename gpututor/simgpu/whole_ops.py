@@ -38,10 +38,11 @@ def shown(name: str) -> str:
 class Note:
     """How one whole op is accounted, forward and backward: by names, shapes (`args`) and facts, the same both ways."""
 
-    __slots__ = ("caller", "key", "names")
+    __slots__ = ("caller", "card", "key", "names")
 
     def __init__(self, forward: str, backward: str, args: tuple[Any, ...], facts: dict[str, Any]) -> None:
         self.names, self.key = (forward, backward), (args, tuple(facts.items()))
+        self.card = 0
         self.caller = phase()  # inside an autograd.Function gradients are off, so the caller's phase is taken here
 
     def forward(self) -> None:
@@ -60,7 +61,10 @@ class Note:
             args, facts = self.key
             cost = lower(OpCall(name, args, facts, args[:1], tf32))
             entry = _entries[key] = TapeOp(shown(name), cost.host, PHASES[caller], cost.kernels)
-        current.session.account(entry)
+        session = current.session
+        if self.card != session.card:
+            session.use_card(self.card)
+        session.account(entry)
 
 
 class Whole(torch.autograd.Function):
@@ -70,7 +74,8 @@ class Whole(torch.autograd.Function):
     def forward(ctx: Any, compute: Compute, note: Note, *tensors: Any) -> Any:
         """The results of `compute`; `note` accounts the op."""
         train = any(ctx.needs_input_grad)
-        ctx.note, ctx.index = note, next(t.form.device.index for t in tensors if type(t) is SimTensor) or 0
+        ctx.note, ctx.index = note, next(t.form.device.index for t in tensors if type(t) is SimTensor)
+        note.card = ctx.index
         hosts = [twin(t) for t in tensors]
         with torch.set_grad_enabled(train):
             outs = compute(*hosts)
@@ -103,6 +108,7 @@ class Shapes(torch.autograd.Function):
     def forward(ctx: Any, compute: Compute, note: Note, *tensors: Any) -> Any:
         """Empty results; their shapes are found once for each kind of call, on torch's meta device."""
         ctx.note, ctx.forms = note, [t.form if type(t) is SimTensor else None for t in tensors]
+        note.card = next(f.device.index for f in ctx.forms if f is not None)
         key = (*note.key, *map(id, ctx.forms))
         forms = _out_forms.get(key)
         if forms is None:
@@ -111,20 +117,20 @@ class Shapes(torch.autograd.Function):
             index = next(f.device.index for f in ctx.forms if f is not None) or 0
             forms = _out_forms[key] = tuple(form_of(o.size(), o.stride(), o.dtype, index) for o in outs)
         note.forward()
-        memory = current.session.memory
-        return tuple(new(form, None, Block(form.n_bytes, memory)) for form in forms)
+        memories = current.session.memories
+        return tuple(new(form, None, Block(form.n_bytes, memories[form.device.index])) for form in forms)
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, *grads: Any) -> Any:
         """Empty gradients."""
         ctx.note.backward()
-        memory = current.session.memory
+        memories = current.session.memories
         return (
             None,
             None,
             *(
-                new(form, None, Block(form.n_bytes, memory)) if form is not None and need else None
+                new(form, None, Block(form.n_bytes, memories[form.device.index])) if form is not None and need else None
                 for form, need in zip(ctx.forms, ctx.needs_input_grad[2:], strict=True)
             ),
         )

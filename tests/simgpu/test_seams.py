@@ -148,6 +148,30 @@ def test_two_simulated_gpus_at_once_are_one_sentence(sim):
         pass
 
 
+def test_a_second_thread_waits_for_its_turn_and_gets_the_same_numbers():
+    def work(found):
+        with simulated_gpu() as session:
+            torch.manual_seed(0)
+            net = nn.Sequential(nn.Linear(8, 32), nn.Dropout(0.5), nn.Linear(32, 1)).to("simgpu")
+            opt = torch.optim.Adam(net.parameters())
+            for _ in range(10):
+                loss = net(torch.ones(16, 8, device="simgpu")).square().mean()
+                loss.backward()
+                opt.step()
+                opt.zero_grad()
+            found.append((loss.item(), session.host_ns))
+
+    found = []
+    workers = [threading.Thread(target=work, args=(found,)) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+
+    assert len(found) == 3
+    assert len(set(found)) == 1
+
+
 def test_without_numerics_shapes_are_followed_and_values_refused():
     with simulated_gpu(numerics=False):
         x = torch.randn(64, 128, device="simgpu")
