@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gpututor.cards import Card, Host, Machine, card, find_card, host, hosts, machine, machine_for, machines
+    from gpututor.causes import Finding, find_causes
     from gpututor.errors import GpututorError
+    from gpututor.ledger import Account, Ledger, charge
+    from gpututor.marking import step
+    from gpututor.recorder import find_device, record, record_loop
+    from gpututor.recording import Recording
+    from gpututor.simgpu import simulated_gpu
     from gpututor.timeline import Timeline
 
 __version__ = "0.1.0"
@@ -15,34 +21,56 @@ __version__ = "0.1.0"
 # Each public name and the module that holds it; a module is imported when one of its names is first asked for.
 # None may have the name of a module: `gpututor.cards` is the module, the function is `gpututor.cards.cards`.
 _HOME = {
+    "Account": "gpututor.ledger",
     "Card": "gpututor.cards",
+    "Finding": "gpututor.causes",
     "GpututorError": "gpututor.errors",
     "Host": "gpututor.cards",
+    "Ledger": "gpututor.ledger",
     "Machine": "gpututor.cards",
+    "Recording": "gpututor.recording",
     "Timeline": "gpututor.timeline",
     "card": "gpututor.cards",
+    "charge": "gpututor.ledger",
     "find_card": "gpututor.cards",
+    "find_causes": "gpututor.causes",
+    "find_device": "gpututor.recorder",
     "host": "gpututor.cards",
     "hosts": "gpututor.cards",
     "machine": "gpututor.cards",
     "machine_for": "gpututor.cards",
     "machines": "gpututor.cards",
+    "record": "gpututor.recorder",
+    "record_loop": "gpututor.recorder",
+    "simulated_gpu": "gpututor.simgpu",
+    "step": "gpututor.marking",
 }
 
 __all__ = [
+    "Account",
     "Card",
+    "Finding",
     "GpututorError",
     "Host",
+    "Ledger",
     "Machine",
+    "Recording",
     "Timeline",
     "__version__",
     "card",
+    "charge",
     "find_card",
+    "find_causes",
+    "find_device",
     "host",
     "hosts",
     "machine",
     "machine_for",
     "machines",
+    "record",
+    "record_loop",
+    "simulated_gpu",
+    "step",
 ]
 
 

@@ -42,8 +42,16 @@ class MachineNotKnown(NotKnown):
     """The machine's or instance's name is not in data/machines.toml."""
 
 
+class LinkNotKnown(NotKnown):
+    """The link's name is not in data/links.toml."""
+
+
 class DeviceNotKnown(NotKnown):
     """Steps can't be recorded on a device of this name."""
+
+
+class ClockNotKnown(NotKnown):
+    """A simulated machine has no clock of this name."""
 
 
 class DataFileError(GpututorError, ValueError):
@@ -96,3 +104,18 @@ class LedgerError(GpututorError, ValueError):
 
 class ExpectationError(GpututorError, ValueError):
     """A band whose ends are swapped, or two results that can't be compared."""
+
+
+class CardFull(GpututorError, MemoryError):
+    """A simulated card has no room for a request; the simulated GPU turns it into torch's own error."""
+
+    def __init__(
+        self, wanted_bytes: int, capacity_bytes: int, free_bytes: int, used_bytes: int, cached_bytes: int
+    ) -> None:
+        gib = 2**30
+        super().__init__(
+            f"{wanted_bytes / gib:.2f} GiB were asked for, but of the card's {capacity_bytes / gib:.2f} GiB only "
+            f"{free_bytes / gib:.2f} GiB are free; take a smaller batch or a card with more memory"
+        )
+        self.wanted_bytes, self.capacity_bytes, self.free_bytes = wanted_bytes, capacity_bytes, free_bytes
+        self.used_bytes, self.cached_bytes = used_bytes, cached_bytes

@@ -5,35 +5,21 @@ All of it is plain arithmetic on what the cost model prices, quick enough for a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from math import ceil
-from pathlib import Path
 
-from gpututor.cards import Card, Machine
+from gpututor.cards import Card
 from gpututor.errors import KernelSpecError, TimelineError
 from gpututor.ledger import Account, Ledger, charge
 from gpututor.model.cost import price
 from gpututor.model.kernels import RowReduce
 from gpututor.model.spec import KernelSpec
 from gpututor.model.tape import Tape, TapeOp
-from gpututor.replay import Played, play_file
+from gpututor.replay import Played
 from gpututor.text import duration, percent, quantity
 from gpututor.timeline import NS_PER_S, Activity, KernelWork, Label, Lane, LaneKind, Origin, Span, Timeline
 
 FULL_SHARE = 0.999  # of a kernel's time; what is missing above it can't be seen in a picture
-
-
-def play_all(folder: Path | None, tapes: Mapping[str, str], machine: Machine) -> tuple[dict[str, Played], str]:
-    """The runs in these files of `folder`, by name, and one sentence on those that can't be read (empty if all can)."""
-    played: dict[str, Played] = {}
-    trouble: list[str] = []
-    for name, file in tapes.items() if folder else ():
-        try:
-            played[name] = play_file(Path(folder or "") / file, machine)
-        except TimelineError as error:
-            trouble.append(f"{name}: {error}.")
-    return played, " ".join(trouble)
 
 
 def first_kernel(tape: Tape) -> KernelSpec:
@@ -93,9 +79,18 @@ def with_rows(spec: KernelSpec, n_rows: int) -> RowReduce:
     return replace(spec, n_rows=n_rows, moved_bytes=round(times * spec.moved_bytes), flop=round(times * spec.flop))
 
 
-def fill_by_rows(spec: KernelSpec, card: Card, n_rows: Iterable[int]) -> list[tuple[int, float | None]]:
-    """For each number of rows, the share of the card's SMs that have a block, over the kernel's time."""
-    return [(n, alone(with_rows(spec, n), card).ledger.sm_fill_share) for n in n_rows]
+def fill_by_rows(spec: KernelSpec, card: Card, most: int) -> list[tuple[int, float | None]]:
+    """For 1 to `most` rows the share of the card's SMs that have a block, over the kernel's time, where it bends.
+
+    Between two of the points it is a straight line: within a wave each block more fills one SM more, or none.
+    """
+    work = price(with_rows(spec, 1), card).work
+    at_once = card.n_sms * max(1, work.blocks_per_sm or 1)
+    bends = {n for begin in range(0, most, at_once) for n in (begin + 1, begin + card.n_sms, begin + at_once)}
+    return [
+        (n, alone(with_rows(spec, n), card).ledger.sm_fill_share)
+        for n in sorted({n for n in bends if n < most} | {most})
+    ]
 
 
 def rows_for_free(spec: KernelSpec, card: Card, most: int) -> int:
@@ -128,7 +123,7 @@ class Waves:
         blocks = f"{self.n_blocks:,} block{'' if self.n_blocks == 1 else 's'}"
         empty = self.n_sms - min(self.in_last, self.n_sms)
         if self.n_waves == 1 and empty:
-            return f"{blocks} for {self.n_sms} SMs: {empty} SM{'' if empty == 1 else 's'} never get one."
+            return f"{blocks} for {self.n_sms} SMs: {empty} {'SM never gets' if empty == 1 else 'SMs never get'} one."
         if empty and min(self.sm_shares) < FULL_SHARE:
             return f"{blocks} in {self.n_waves} waves; in the last one {empty} of {self.n_sms} SMs get none."
         waves = "one wave" if self.n_waves == 1 else f"{self.n_waves:,} waves"
@@ -186,28 +181,31 @@ def roof(played: Played) -> Roof:
 
 
 def explained(played: Played) -> dict[str, str]:
-    """What each line of the run's waterfall means here, with this run's numbers: Markdown by the row's name."""
+    """What the lines of the run's waterfall mean here, with this run's numbers: Markdown by the row's name."""
     took_ns, work = first_span(played.timeline)
     card, limits, ledger = played.machine.card, roof(played), played.ledger
-    best, best_rate = card.top_format()
+    best, best_flop_per_s = card.top_format()
     flop, moved = quantity(work.flop, "FLOP"), quantity(work.moved_bytes, "B")
-    said = waves(work, card).in_words
+    blocks = waves(work, card).in_words
+    gap_ns = ledger.charged_ns[Account.LAUNCH_OVERHEAD] / max(1, ledger.n_kernels)
+    filled = ledger.sm_fill_share is not None and ledger.sm_fill_share > 0.5
+    memory = f"{moved} at {quantity(card.bandwidth_bytes_per_s, 'B/s')} take {duration(limits.bytes_ns)}"
     return {
-        "launch_overhead": f"Between two of the {ledger.n_kernels:,} kernels lies a gap.",
-        "too_few_blocks": said,
-        "last_wave_tail": said,
-        "memory_bound": f"{moved} at {quantity(card.bandwidth_bytes_per_s, 'B/s')} take "
-        f"{duration(limits.bytes_ns)} of the kernel's {duration(took_ns)}.",
-        "latency_bound": "The kernel reaches "
-        f"{percent(limits.reached_share)} of what the data sheet promises; nobody reaches all of it.",
-        "slower_format": f"{flop} in {limits.number_format} take {duration(limits.flop_ns)} at best; "
-        f"in {best}, {duration(NS_PER_S * (work.flop or 0) / best_rate)}.",
-        "mfu": f"{flop} in {duration(took_ns)}, where the card could do "
-        f"{quantity(best_rate * took_ns / NS_PER_S, 'FLOP')} in {best}.",
+        "blocking_sync": "Once, at the end, the host waits until all is done.",
+        "launch_overhead": f"From one kernel to the next pass {duration(gap_ns)}.",
+        "too_few_blocks": blocks,
+        "last_wave_tail": blocks,
+        "memory_bound": f"{memory} of the kernel's {duration(took_ns)}."
+        if filled
+        else f"What little of the card works is moving {moved}.",
+        "latency_bound": f"The kernel reaches {percent(limits.reached_share)} of its limit on the data sheet.",
+        "slower_format": f"{flop} take {duration(limits.flop_ns)} in {limits.number_format} at best, "
+        f"{duration(NS_PER_S * (work.flop or 0) / best_flop_per_s)} in {best}.",
+        "mfu": f"{flop} in {duration(took_ns)}; in {best} the card could do "
+        f"{quantity(best_flop_per_s * took_ns / NS_PER_S, 'FLOP')} meanwhile.",
     }
 
 
 def largest_loss(ledger: Ledger) -> Account:
     """The account, other than useful work, that took most of the window."""
     return max((a for a in Account if a is not Account.USEFUL), key=lambda a: ledger.charged_ns[a])
-

@@ -6,7 +6,7 @@ several readers of one page share them; nothing in here belongs to a reader.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -14,8 +14,12 @@ from pathlib import Path
 from gpututor.cards import Card, Machine
 from gpututor.errors import TimelineError
 from gpututor.ledger import Ledger, charge
+from gpututor.ledger.device import SHOWN_BY_NVIDIA_SMI, covered_by
 from gpututor.model import tape_file
+from gpututor.model.host import COST_NAMES
+from gpututor.model.queue import KERNEL_GAP_NS, LAUNCH_LATENCY_NS
 from gpututor.model.tape import Tape
+from gpututor.model.what_if import AS_IT_IS, WhatIf
 from gpututor.timeline import COMPUTING, Activity, Timeline
 
 HOST_WORK = (Activity.PYTHON, Activity.DISPATCH, Activity.LAUNCH)
@@ -69,9 +73,9 @@ class Played:
         return busy / self.ledger.n_kernels if self.ledger.n_kernels else 0.0
 
 
-def play(tape: Tape, machine: Machine) -> Played:
-    """The run as `machine` would have done it."""
-    timeline = tape.price(machine)
+def play(tape: Tape, machine: Machine, what_if: WhatIf = AS_IT_IS) -> Played:
+    """The run as `machine` would have done it, perhaps with some constants of the model set otherwise."""
+    timeline = tape.price(machine, what_if=what_if)
     return Played(machine, timeline, charge(timeline, machine.card))
 
 
@@ -144,3 +148,113 @@ def host_sweep(path: Path, machine: Machine, factors: Sequence[float], step: int
         played = play_file(path, with_slower_host(machine, factor), (step, step + 1))
         found.append((played.host_ns_per_launch / 1e3, played.ledger.gpu_util_share))
     return found
+
+
+# --- what the answer hangs on ----------------------------------------------------------------------------------------
+
+PYTHON = ("python", "python_view", "python_optimizer", "python_list")
+FRAMEWORK = tuple(name for name in COST_NAMES if name not in (*PYTHON, "launch", "copy_latency"))
+
+
+def with_host_costs(machine: Machine, times: float, *names: str) -> Machine:
+    """The same machine, with these amounts of its host's table `times` as large."""
+    costs = {name: us * times if name in names else us for name, us in machine.host.costs.items()}
+    return replace(machine, host=replace(machine.host, costs=costs))
+
+
+def with_faster_memory(machine: Machine, times: float) -> Machine:
+    """The same machine, its card with `times` the memory bandwidth."""
+    return replace(
+        machine, card=replace(machine.card, bandwidth_bytes_per_s=machine.card.bandwidth_bytes_per_s * times)
+    )
+
+
+def with_faster_arithmetic(machine: Machine, times: float) -> Machine:
+    """The same machine, its card with `times` the FLOP/s in every number format."""
+    rates = {name: rate * times for name, rate in machine.card.peak_flop_per_s.items()}
+    return replace(machine, card=replace(machine.card, peak_flop_per_s=rates))
+
+
+def with_slower_wake_up(machine: Machine, times: float) -> Machine:
+    """The same machine, whose host goes on `times` as long after the GPU is done as it does now."""
+    return replace(machine, host=replace(machine.host, sync_us=machine.host.sync_us * times))
+
+
+def with_slower_copies(machine: Machine, times: float) -> Machine:
+    """The same machine, whose copies between host and card take `times` as long; the host's calls for them don't."""
+    slower = with_host_costs(machine, times, "copy_latency")
+    host = replace(
+        slower.host,
+        pinned_bytes_per_s=slower.host.pinned_bytes_per_s / times,
+        pageable_bytes_per_s=slower.host.pageable_bytes_per_s / times,
+    )
+    return replace(slower, host=host)
+
+
+Change = Callable[[Machine, float], tuple[Machine, WhatIf]]
+
+
+def _of_machine(change: Callable[[Machine, float], Machine]) -> Change:
+    return lambda machine, times: (change(machine, times), AS_IT_IS)
+
+
+def _of_model(change: Callable[[float], WhatIf]) -> Change:
+    return lambda machine, times: (machine, change(times))
+
+
+LEVERS: dict[str, Change] = {
+    "host: all of it": _of_machine(with_slower_host),
+    "host: the framework": _of_machine(lambda machine, times: with_host_costs(machine, times, *FRAMEWORK)),
+    "host: Python": _of_machine(lambda machine, times: with_host_costs(machine, times, *PYTHON)),
+    "host: the launch call": _of_machine(lambda machine, times: with_host_costs(machine, times, "launch")),
+    "host: wake-up after a sync": _of_machine(with_slower_wake_up),
+    "kernels: their floor": _of_model(lambda times: WhatIf(floor_times=times)),
+    "kernels: recurrent steps": _of_model(lambda times: WhatIf(recurrent_times=times)),
+    "card: memory bandwidth": _of_machine(with_faster_memory),
+    "card: arithmetic rates": _of_machine(with_faster_arithmetic),
+    "queue: launch latency": _of_model(lambda times: WhatIf(launch_latency_ns=round(LAUNCH_LATENCY_NS * times))),
+    "queue: gap between kernels": _of_model(lambda times: WhatIf(kernel_gap_ns=round(KERNEL_GAP_NS * times))),
+    "link: copies": _of_machine(with_slower_copies),
+}
+"""The groups of constants that an answer may hang on, and how each is changed; a new one is one more line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """One group of constants at `times` its value: the busy share and the mean time of a step that follow."""
+
+    lever: str
+    times: float
+    busy_share: float
+    step_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """What becomes of a run when the model's constants change; `as_it_is` has them all at 1."""
+
+    n_steps: int
+    as_it_is: Moved
+    moved: tuple[Moved, ...]
+
+
+def sensitivity(tape: Tape, machine: Machine, factors: Sequence[float] = (0.5, 2.0)) -> Sensitivity:
+    """The busy share and the step for each group of the model's constants and each factor, on this machine.
+
+    Raises:
+        TimelineError: the run has no steps.
+    """
+    moved = [
+        _moved(name, times, tape.price(changed, what_if=what_if))
+        for name, change in LEVERS.items()
+        for times in factors
+        for changed, what_if in (change(machine, times),)
+    ]
+    return Sensitivity(tape.n_steps, _moved("as it is", 1.0, tape.price(machine)), tuple(moved))
+
+
+def _moved(lever: str, times: float, timeline: Timeline) -> Moved:
+    if not timeline.steps:
+        raise TimelineError("the run has no steps, so there is no time of a step")
+    busy_ns = covered_by(timeline.spans, timeline.window_ns, lambda span: span.activity in SHOWN_BY_NVIDIA_SMI)
+    return Moved(lever, times, busy_ns / timeline.duration_ns, timeline.duration_ns / len(timeline.steps))

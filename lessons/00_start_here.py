@@ -43,8 +43,8 @@ with app.setup(hide_code=True):
 def head():
     gt.front_header(
         "Where does a GPU's time go?",
-        f"{len(gt.LESSONS)} short experiments, each on one reason why a GPU waits while somebody pays for it. You guess, "
-        "you run it, and a ledger tells you where every nanosecond went.",
+        f"{len(gt.LESSONS)} short experiments, each on one reason why a GPU waits while somebody pays for it. You "
+        "guess, you run it, and a ledger tells you where every nanosecond went.",
     )
     return
 
@@ -69,7 +69,7 @@ def doors(done):
     gt.doors(
         [
             gt.Door(
-                f"?file={_way.file}",
+                gt.address(_way),
                 "Once more, from the start" if _next is None else "Continue" if done else "Begin",
                 f"{_way.number} · {_way.title}",
                 _way.question,
@@ -81,7 +81,7 @@ def doors(done):
                 "Look for it in the ledger below; each row has its lessons.",
             ),
             gt.Door(
-                f"?file={gt.START.file}&instructor=1",
+                gt.address(gt.START, instructor="1"),
                 "I teach",
                 "Notes for a class",
                 "What to ask, what to watch for, and what to leave out when time is short.",
@@ -99,9 +99,9 @@ def facts(done):
             (
                 "GPU",
                 ", ".join(_gpus.names) or "none found",
-                "The lessons use simulated cards all the same, so that everybody sees the same."
+                "Each lesson runs on a simulated card, as for everybody, and then measures on yours if you like."
                 if _gpus.names
-                else f"You need none: the lessons use simulated cards and say so. Here {_gpus.reason}.",
+                else f"You need none: the lessons run on simulated cards, and say so. Here {_gpus.reason}.",
             ),
             ("Done", f"{len(done)} of {len(READY)}", "lessons that are ready. Your progress stays on this machine."),
         ]
@@ -115,8 +115,8 @@ def map_text():
     ## Where your time goes
 
     Time leaks away in this order, from the clock on the wall down to useful arithmetic. Find the row that sounds like
-    your job and open its lesson. The bars show the translator of lesson 2: yours once you have run it, until then a
-    run that comes with the course.
+    your job and open its lesson. The bars show a run that comes with the course, and once you have run
+    lesson 2, yours.
     """)
     return
 
@@ -126,6 +126,7 @@ def ledger_map(done, results):
     _kept = gt.kept_tapes(results.get(MYSTERY.key), "done")
     _own = _kept.tapes.get("tape")
     played = play_file(_own or data_dir() / "recordings" / "seq2seq.tape.gz", RENTED)
+    before = percent(played.ledger.gpu_util_share) if _own else ""
     gt.figure(
         "The ledger, and its lessons",
         gt.source_line(played.ledger.label, "your run of lesson 2" if _own else "a run that comes with the course"),
@@ -133,7 +134,6 @@ def ledger_map(done, results):
         note=_kept.trouble,
         wide=True,
     )
-    before = percent(played.ledger.gpu_util_share) if _own else ""
     return (before,)
 
 
@@ -149,7 +149,7 @@ def paper(before, done):
 @app.cell(hide_code=True)
 def instructors():
     mo.stop(not gt.is_instructor())
-    _links = "\n".join(f"- [{each.number} · {each.title}](?file={each.file}&instructor=1)" for each in READY)
+    _links = "\n".join(f"- [{each.number} · {each.title}]({gt.address(each, instructor='1')})" for each in READY)
     gt.instructor_notes(f"""
 Each lesson is one class: a guess by show of hands, the run while you talk, the ledger, the exercise alone or in pairs.
 Its own notes stand at its end when you open it from here:

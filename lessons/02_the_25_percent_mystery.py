@@ -262,22 +262,25 @@ def sweep(played, tape_path):
 
 @app.cell(hide_code=True)
 def model(host_times, played, priced, step_number, tape_path):
-    _here = play_file(tape_path, with_slower_host(RENTED, host_times.value), (step_number, step_number + 1))
-    _k = _here.kernel_ns / 1e3
-    _x, _y = _here.host_ns_per_launch / 1e3, _here.ledger.gpu_util_share
-    gt.figure(
-        "The formula as a line, priced runs as circles",
-        played.ledger.label,
-        host_times,
-        gt.curve(
-            {"k / max(h, k)": [(x / 2, _k / max(x / 2, _k)) for x in range(1, 161)]},
-            x_title="host time per launch, h (µs)",
-            here=(_x, _y),
-            here_text=percent(_y),
-            dots=priced,
-        ),
-        note=f"Your point: the host needs {_x:.1f} µs a launch, one step takes {duration(_here.step_ns)}.",
-    )
+    def _figure():
+        here = play_file(tape_path, with_slower_host(RENTED, host_times.value), (step_number, step_number + 1))
+        k = here.kernel_ns / 1e3
+        x, y = here.host_ns_per_launch / 1e3, here.ledger.gpu_util_share
+        return gt.figure(
+            "The formula as a line, priced runs as circles",
+            played.ledger.label,
+            host_times,
+            gt.curve(
+                {"k / max(h, k)": [(h / 2, k / max(h / 2, k)) for h in range(1, 161)]},
+                x_title="host time per launch, h (µs)",
+                here=(x, y),
+                here_text=percent(y),
+                dots=priced,
+            ),
+            note=f"Your point: the host needs {x:.1f} µs a launch, one step takes {duration(here.step_ns)}.",
+        )
+
+    gt.shown(_figure)
     return
 
 
@@ -307,13 +310,34 @@ def verdict_text(played):
 
 
 @app.cell(hide_code=True)
+def own_gpu():
+    own = gt.OwnGpu(store, LESSON.key, "gpututor.experiments.measured:seq2seq")
+    get_own_phase, get_own_shown = own.get_phase, own.get_shown
+    return get_own_phase, get_own_shown, own
+
+
+@app.cell(hide_code=True)
+def own_controls(get_own_phase, own):
+    own_buttons = own.buttons(get_own_phase(), {"n_steps": N_STEPS}, label="Measure it on my GPU")
+    return (own_buttons,)
+
+
+@app.cell(hide_code=True)
+def own_run(get_own_shown, own, own_buttons, tape_path):
+    mo.stop(not tape_path)
+    own.section(own_buttons, get_own_shown(), lambda run: gt.measured_steps(run, tape_path), "sentence")
+    return
+
+
+@app.cell(hide_code=True)
 def learned(played, runner):
     mo.stop(not played)
-    _losses = [row[3] for row in runner.result.data["steps"]]
+    _data = runner.result.data
+    _losses = [row[3] for row in _data["steps"]]
     _points = gt.running_mean(_losses, 20)
     gt.figure(
         "It really trains",
-        f"loss of {len(_losses)} sentences, mean of the last 20 · torch {runner.result.data['torch']}, on this computer's CPU",
+        f"loss of {len(_losses)} sentences, mean of the last 20 · torch {_data['torch']}, on this computer's CPU",
         gt.curve({"loss": _points}, x_title="sentence", kind="number"),
     )
     return

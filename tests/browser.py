@@ -49,6 +49,7 @@ class Server:
 
     url: str
     log_path: Path
+    pid: int
 
     def address(self, file: str | None = None, **query: str) -> str:
         """The address of a notebook of the served folder, or of the only one; None means the gallery."""
@@ -73,7 +74,7 @@ def served(target: Path, scratch: Path, env: Mapping[str, str] | None = None) ->
             command, stdout=log, stderr=subprocess.STDOUT, env={**os.environ, **(env or {})}, cwd=scratch
         )
         try:
-            server = Server(f"http://127.0.0.1:{port}", log_path)
+            server = Server(f"http://127.0.0.1:{port}", log_path, process.pid)
             _wait_until_up(server, process)
             yield server
         finally:

@@ -240,3 +240,11 @@ def test_a_gauge_without_numbers_is_none_with_a_reason():
     assert ledger.mfu is None
     assert mfu.share is None
     assert mfu.reason.startswith("1 of 3 kernels don't say their FLOP")
+
+
+def test_a_ledger_prints_as_its_waterfall_with_the_reason_for_each_missing_gauge():
+    text = str(charge(draw(host="PPaaaa..", gpu="......aa", label=Label(Origin.MEASURED, "some card"))))
+
+    lines = [" ".join(line.split()) for line in text.replace("\u00a0", " ").splitlines()]
+    assert lines[:4] == ["Measured some card", "wall time 100 %", "launch overhead 75 %", "busy 25 %"]
+    assert any(line.startswith("MFU not known (") for line in lines)

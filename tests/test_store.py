@@ -342,6 +342,23 @@ def test_a_damaged_result_is_passed_over(tmp_path):
     assert results.latest().data == "whole"
 
 
+def test_that_the_newest_result_is_damaged_is_known(tmp_path):
+    results = Results(tmp_path, Clock())
+    finish(results)
+    write_at_once(results.new_folder() / "result.json", "{")
+
+    assert results.newest_is_damaged
+
+
+def test_a_damaged_result_before_a_whole_one_is_forgotten(tmp_path):
+    results = Results(tmp_path, Clock())
+    write_at_once(results.new_folder() / "result.json", "{")
+    finish(results)
+    results.new_folder()  # of a run that has not ended
+
+    assert not results.newest_is_damaged
+
+
 def test_each_experiment_has_its_own_newest_result(tmp_path):
     results = Results(tmp_path, Clock())
     finish(results, "a.b:one", 1)

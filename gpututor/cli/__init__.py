@@ -16,6 +16,8 @@ from gpututor.errors import GpututorError, NotKnown
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "cards": ("gpututor.cli.hardware", "cards_command", "List the GPUs we know, or one with its sources."),
     "machines": ("gpututor.cli.hardware", "machines_command", "List rented and owned machines with their prices."),
+    "run": ("gpututor.cli.run", "run_command", "Run your training script on a card that isn't there."),
+    "job": ("gpututor.cli.job", "job_command", "Train a job on a simulated machine; see where its time goes."),
     "lessons": ("gpututor.cli.lessons", "lessons_command", "Open the course in a browser."),
 }
 

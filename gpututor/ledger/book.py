@@ -46,6 +46,11 @@ class Ledger:
                 + "; every nanosecond belongs to one account"
             )
 
+    def __str__(self) -> str:
+        from gpututor.ledger.waterfall import as_text
+
+        return as_text(self)
+
     def share(self, *accounts: Account) -> float:
         """Share of the window charged to these accounts together, in 0..1.
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from gpututor.ledger.accounts import IDLE, SLOW, UNFILLED, Account
 from gpututor.ledger.book import Ledger
+from gpututor.text import percent
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,17 @@ GAUGES = {
 def rows(ledger: Ledger, *, empty: bool = False) -> tuple[Row, ...]:
     """The waterfall from wall time down to MFU; accounts without time are left out unless `empty` is set."""
     return tuple(_rows(ledger, empty))
+
+
+def as_text(ledger: Ledger) -> str:
+    """The waterfall as lines of text: whose it is, the gauges at the margin, what is lost before each one set in."""
+    label = ledger.label
+    whose = " · ".join(part for part in (label.card or "card not known", label.host, label.what) if part)
+    lines = [f"{label.origin.value.capitalize()} {whose}"]
+    for row in rows(ledger):
+        name = row.label if row.kind == "gauge" else f"  {row.label}"
+        lines.append(f"{name:<26}{percent(row.share):>10}" + (f"  ({row.reason})" if row.reason else ""))
+    return "\n".join(lines)
 
 
 def _rows(ledger: Ledger, empty: bool) -> Iterator[Row]:

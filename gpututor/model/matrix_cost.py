@@ -109,13 +109,15 @@ def depthwise(spec: Conv, card: Card) -> tuple[float, KernelWork]:
     flop_share, memory_share = DEPTHWISE[spec.direction]
     n_elements = spec.batch * (spec.pixels_in if spec.direction == "dgrad" else spec.pixels_out) * spec.c_out
     compute_s = spec.flop / (vector_flop_per_s(spec.number_format, card) * flop_share)
-    memory_s = walk_s(spec.moved_bytes, n_elements, DEPTHWISE_THREADS, card) * card.bandwidth_share / memory_share
+    resident = resident_blocks(DEPTHWISE_THREADS, card)
+    walking_s = walk_s(spec.moved_bytes, n_elements, DEPTHWISE_THREADS, card, resident)
+    memory_s = walking_s * card.bandwidth_share / memory_share
     work = KernelWork(
         "convolution",
         float(spec.flop),
         float(spec.moved_bytes),
         max(1, -(-n_elements // DEPTHWISE_THREADS)),
-        resident_blocks(DEPTHWISE_THREADS, card),
+        resident,
         spec.number_format,
         False,
     )

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol
 
+from gpututor.model.priced import PricedGraph, PricedOp, SpanSink
 from gpututor.timeline import Activity, KernelWork, Lane, LaneKind, Span
 
 QUEUE_DEPTH = 1024
@@ -36,10 +35,21 @@ KERNEL_GAP_NS = 800
 Source: the same V100 trace, 4,345 gaps: 0.6 (10th percentile), 0.8 (median); H100 1.4.
 """
 
+GRAPH_GAP_NS = 500
+"""Between two kernels of a graph, which the card starts without the host.
+
+Source: NVIDIA, "Getting Started with CUDA Graphs" (2019): a kernel of 2.9 µs on a V100 takes 3.8 µs launched by a
+stream and 3.4 by a graph, gap included.
+"""
+
+GRAPH_REPLAY = "graph replay"
+
 NO_KERNEL = {
     "copy on GPU": Activity.COPY_ON_GPU,
     "memset": Activity.MEMSET,
     "collective": Activity.COLLECTIVE,
+    "copy to GPU": Activity.COPY_TO_GPU,  # these two inside a graph; else `Queue.copy` takes them
+    "copy to host": Activity.COPY_TO_HOST,
 }
 """Kinds of work in a stream that a timeline tells apart from kernels."""
 
@@ -50,6 +60,7 @@ MAIN, AUTOGRAD = 0, 1
 COMPUTE, COPY_IN, COPY_OUT = 2, 3, 4
 """Lanes of the first card; the next card's follow, three by three, and then the streams that a program made."""
 LANES_PER_CARD = 3
+ENGINE = {"copy to GPU": COPY_IN, "copy to host": COPY_OUT}
 
 
 def lanes(streams: Sequence[int] = (0,)) -> tuple[Lane, ...]:
@@ -67,25 +78,6 @@ def lanes(streams: Sequence[int] = (0,)) -> tuple[Lane, ...]:
     return tuple(rows)
 
 
-@dataclass(frozen=True, slots=True)
-class PricedOp:
-    """One framework op on one machine: host nanoseconds around its launches, and its kernels."""
-
-    name: str
-    host_lane: int
-    python_ns: int
-    dispatch_ns: int
-    launch_ns: int  # each
-    kernels: tuple[tuple[str, int, KernelWork], ...]  # name, duration in ns, work
-
-
-class SpanSink(Protocol):
-    """Where finished spans go; a list's `append` fits."""
-
-    def append(self, span: Span, /) -> None:
-        """Take one finished span."""
-
-
 class Queue:
     """Clocks of one host and its cards, advanced call by call.
 
@@ -94,14 +86,25 @@ class Queue:
     streams of the cards first, then those that the program makes.
     """
 
-    def __init__(self, sync_ns: int, sink: SpanSink | None = None, *, n_cards: int = 1, n_sms: int = 1) -> None:
+    def __init__(
+        self,
+        sync_ns: int,
+        sink: SpanSink | None = None,
+        *,
+        n_cards: int = 1,
+        n_sms: int = 1,
+        launch_latency_ns: int = LAUNCH_LATENCY_NS,
+        kernel_gap_ns: int = KERNEL_GAP_NS,
+    ) -> None:
         self.host_ns = 0
         self.stream = 0  # the current one
+        self.main_lane = MAIN
         self.stream_ns: list[int] = [0] * n_cards
         self.stream_card: list[int] = list(range(n_cards))
         self.n_launches = 0
         self.summed_kernel_ns = 0  # of all kernels; those of several streams may overlap
         self._n_cards, self._n_sms, self._sync_ns, self._sink = n_cards, n_sms, sync_ns, sink
+        self._latency_ns, self._gap_ns = launch_latency_ns, kernel_gap_ns
         self._engine_ns: dict[int, int] = {}  # by lane
         self._pending: list[deque[int]] = [deque() for _ in range(n_cards)]
         self._crowd: list[deque[tuple[int, int, float]]] = [deque(maxlen=CROWD) for _ in range(n_cards)]
@@ -149,7 +152,7 @@ class Queue:
         if len(pending) >= QUEUE_DEPTH:
             t = max(t, pending.popleft())
         ready = self.stream_ns[stream]
-        start = max(t + LAUNCH_LATENCY_NS, ready + KERNEL_GAP_NS if ready else 0)
+        start = max(t + self._latency_ns, ready + self._gap_ns if ready else 0)
         if self._shared[card]:
             start = self._when_there_is_room(card, start, long_ns, work)
         else:
@@ -166,6 +169,38 @@ class Queue:
             kind = NO_KERNEL.get(work.kind, Activity.KERNEL)
             sink.append(Span(self.lane_of(stream), kind, name, start, end, k, work))
         return t
+
+    def replay(self, graph: PricedGraph) -> None:
+        """One launch call; then the card runs the graph's kernels in the current stream, one after another."""
+        called, stream, sink = self.host_ns + graph.before_ns, self.stream, self._sink
+        card = self.stream_card[stream]
+        pending = self._pending[card]
+        t = called + graph.launch_ns
+        if len(pending) >= QUEUE_DEPTH:
+            t = max(t, pending.popleft())
+        if sink is not None and graph.before_ns:
+            sink.append(Span(MAIN, Activity.DISPATCH, graph.name, self.host_ns, called))
+        self.n_launches += 1
+        k, lane, ready = self.n_launches, self.lane_of(stream), self.stream_ns[stream]
+        if sink is not None:
+            sink.append(Span(MAIN, Activity.LAUNCH, GRAPH_REPLAY, called, t, k))
+        start = end = max(t + self._latency_ns, ready + self._gap_ns if ready else 0)
+        gap_ns = min(GRAPH_GAP_NS, self._gap_ns)
+        for name, long_ns, work in graph.work:
+            if self._shared[card]:
+                start = self._when_there_is_room(card, start, long_ns, work)
+            else:
+                self._last[card] = (start, work)
+            end = start + long_ns
+            self.summed_kernel_ns += long_ns
+            if sink is not None:
+                engine = ENGINE.get(work.kind)
+                where = lane if engine is None else engine + LANES_PER_CARD * card
+                sink.append(Span(where, NO_KERNEL.get(work.kind, Activity.KERNEL), name, start, end, k, work))
+            start = end + gap_ns
+        self.stream_ns[stream] = end
+        pending.append(end)
+        self.host_ns = t
 
     def _when_there_is_room(self, card: int, start: int, long_ns: int, work: KernelWork) -> int:
         """The first time from `start` at which the SMs that this kernel needs are free of other streams' kernels."""
@@ -186,7 +221,7 @@ class Queue:
         called = self.host_ns
         t = called + call_ns
         ready = self.stream_ns[stream]
-        start = max(t + LAUNCH_LATENCY_NS, ready + KERNEL_GAP_NS if ready else 0, self._engine_ns.get(engine, 0))
+        start = max(t + self._latency_ns, ready + self._gap_ns if ready else 0, self._engine_ns.get(engine, 0))
         end = start + copy_ns
         self.stream_ns[stream] = self._engine_ns[engine] = end
         self.n_launches += 1
@@ -197,7 +232,7 @@ class Queue:
         work = KernelWork(kind="copy", moved_bytes=float(n_bytes))
         k = self.n_launches
         waits = Activity.SYNC if not to_gpu else Activity.COPY_CALL
-        self._sink.append(Span(MAIN, waits if blocking else Activity.LAUNCH, name, called, self.host_ns, k))
+        self._sink.append(Span(self.main_lane, waits if blocking else Activity.LAUNCH, name, called, self.host_ns, k))
         self._sink.append(Span(engine, activity, name, start, end, k, work))
 
     def synchronize(self, name: str, streams: Sequence[int] | None = None) -> None:
@@ -210,12 +245,12 @@ class Queue:
             for pending in self._pending:
                 pending.clear()
         if self._sink is not None:
-            self._sink.append(Span(MAIN, Activity.SYNC, name, called, self.host_ns))
+            self._sink.append(Span(self.main_lane, Activity.SYNC, name, called, self.host_ns))
 
     def host_work(self, activity: Activity, name: str, long_ns: int) -> None:
         """The host does something of its own for `long_ns` nanoseconds."""
         if self._sink is not None and long_ns:
-            self._sink.append(Span(MAIN, activity, name, self.host_ns, self.host_ns + long_ns))
+            self._sink.append(Span(self.main_lane, activity, name, self.host_ns, self.host_ns + long_ns))
         self.host_ns += long_ns
 
     def use_stream(self, k: int, card: int = 0) -> None:
@@ -252,6 +287,10 @@ class Queue:
         if stream < self._n_cards:
             return COMPUTE + LANES_PER_CARD * stream
         return 2 + LANES_PER_CARD * self._n_cards + stream - self._n_cards
+
+    def placed(self, spans: Sequence[Span]) -> tuple[tuple[Lane, ...], Sequence[Span]]:
+        """The rows of the timeline, and the spans on them."""
+        return lanes(self.stream_card), spans
 
     @property
     def end_ns(self) -> int:

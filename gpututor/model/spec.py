@@ -50,6 +50,7 @@ class HostKind(Enum):
     FOREACH = "foreach"  # one call for a list of tensors
     COPY = "copy"
     SYNC = "sync"  # the host reads a value
+    CALL = "compiled call"  # entering compiled code: guards and wrapper around its kernels
 
 
 KernelSpec: TypeAlias = Gemm | Conv | Stream | RowReduce | RnnStep | Attention | DeviceCopy | Memset

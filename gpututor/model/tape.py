@@ -13,15 +13,20 @@ from typing import TYPE_CHECKING
 
 from gpututor.errors import TimelineError
 from gpututor.model.cost import copy_ns, price
+from gpututor.model.exchange import CardsEntry
 from gpututor.model.host import op_host, sync_ns
-from gpututor.model.queue import AUTOGRAD, MAIN, PricedOp, Queue, lanes
+from gpututor.model.priced import PricedGraph, PricedOp
+from gpututor.model.queue import AUTOGRAD, MAIN, Queue
 from gpututor.model.spec import HostKind, KernelSpec
-from gpututor.timeline import Activity, Label, Origin, Span, Step, Timeline
+from gpututor.model.what_if import AS_IT_IS, WhatIf
+from gpututor.timeline import Activity, KernelWork, Label, Origin, Span, Timeline
 
 if TYPE_CHECKING:
     from gpututor.cards import Machine
 
-PHASES = ("forward", "no_grad", "backward", "optimizer")
+IN_BACKWARD = ("backward", "compiled_backward")
+CLOCKS = ("virtual", "paced")
+REAL_HOST = "this computer in real time (paced)"  # in the label: such a timeline doesn't repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,14 @@ class WaitEvent:
 
 
 @dataclass(frozen=True, slots=True)
+class GraphReplay:
+    """A captured graph runs again: one launch call, then its kernels and copies in order without the host."""
+
+    graph: int
+    nodes: tuple[TapeOp | CopyCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class BeginStep:
     """A training step begins here and lasts until the next one begins or the run ends."""
 
@@ -99,17 +112,19 @@ class EndRun:
     """What follows belongs to no step any more."""
 
 
-Entry = TapeOp | CopyCall | Sync | HostWork | UseStream | RecordEvent | WaitEvent | BeginStep | EndRun
+OneCardEntry = TapeOp | CopyCall | Sync | HostWork | UseStream | RecordEvent | WaitEvent | GraphReplay | BeginStep | EndRun
+Entry = OneCardEntry | CardsEntry
 
 
 class Pricer:
     """Prices of tape entries on one machine, each worked out once."""
 
-    def __init__(self, machine: Machine) -> None:
-        self.machine = machine
+    def __init__(self, machine: Machine, what_if: WhatIf = AS_IT_IS) -> None:
+        self.machine, self.what_if = machine, what_if
         self.sync_ns = sync_ns(machine.host)
         self._ops: dict[int, tuple[TapeOp, PricedOp]] = {}  # by identity: hashing an op costs more than playing it
         self._copies: dict[CopyCall, tuple[int, int]] = {}
+        self._graphs: dict[int, tuple[GraphReplay, PricedGraph]] = {}  # by identity, like the ops
 
     def op(self, op: TapeOp) -> PricedOp:
         """The op with durations on this machine."""
@@ -123,8 +138,8 @@ class Pricer:
         kernels = []
         for spec in op.kernels:
             priced = price(spec, self.machine.card)
-            kernels.append((spec.name, priced.duration_ns, priced.work))
-        lane = AUTOGRAD if op.phase == "backward" else MAIN
+            kernels.append((spec.name, self.what_if.kernel_ns(spec, priced.duration_ns), priced.work))
+        lane = AUTOGRAD if op.phase in IN_BACKWARD else MAIN
         return PricedOp(op.name, lane, host.python_ns, host.dispatch_ns, host.launch_ns, tuple(kernels))
 
     def copy(self, copy: CopyCall) -> tuple[int, int]:
@@ -140,16 +155,44 @@ class Pricer:
             )
         return known
 
+    def graph(self, replay: GraphReplay) -> PricedGraph:
+        """The graph with durations on this machine; the launch call takes as long as a kernel's."""
+        known = self._graphs.get(id(replay))
+        if known is None:
+            work: list[tuple[str, int, KernelWork]] = []
+            for node in replay.nodes:
+                if isinstance(node, TapeOp):
+                    work += self.op(node).kernels
+                else:
+                    kind = "copy to GPU" if node.to_gpu else "copy to host"
+                    work.append((node.name, self.copy(node)[0], KernelWork(kind, moved_bytes=float(node.n_bytes))))
+            call = op_host(HostKind.VIEW, "no_grad", 1, self.machine.host)  # Python and a thin C++ call, no operator
+            priced = PricedGraph("replay", call.python_ns + call.dispatch_ns, call.launch_ns, tuple(work))
+            known = self._graphs[id(replay)] = (replay, priced)
+        return known[1]
+
 
 class Player:
     """Plays tape entries into a queue, live or from a tape, and keeps the step marks."""
 
     def __init__(self, pricer: Pricer, sink: list[Span] | None = None, n_cards: int = 1) -> None:
         self.pricer = pricer
-        self.queue = Queue(pricer.sync_ns, sink, n_cards=n_cards, n_sms=pricer.machine.card.n_sms)
+        self.queue = self.make_queue(sink, n_cards)
         self.events: dict[int, int] = {}
         self.begins: list[tuple[int, int | None]] = []
         self.end_ns: int | None = None
+
+    def make_queue(self, sink: list[Span] | None, n_cards: int) -> Queue:
+        """The clocks to move."""
+        pricer = self.pricer
+        return Queue(
+            pricer.sync_ns,
+            sink,
+            n_cards=n_cards,
+            n_sms=pricer.machine.card.n_sms,
+            launch_latency_ns=pricer.what_if.launch_latency_ns,
+            kernel_gap_ns=pricer.what_if.kernel_gap_ns,
+        )
 
     def play(self, entry: Entry) -> None:
         """Move the clocks by one entry."""
@@ -175,6 +218,8 @@ class Player:
                 self.events[entry.event] = queue.event_ns(entry.stream)
             case WaitEvent():
                 self._wait(entry)
+            case GraphReplay():
+                queue.replay(self.pricer.graph(entry))
             case BeginStep():
                 self.begins.append((queue.host_ns, entry.n_samples))
                 self.end_ns = None
@@ -198,6 +243,7 @@ class Tape:
     entries: list[Entry] = field(default_factory=list)
     losses: list[float | None] = field(default_factory=list)
     n_cards: int = 1
+    clock: str = "virtual"  # or "paced": the host's time was real, and lies between the entries as host work
 
     @property
     def n_steps(self) -> int:
@@ -217,42 +263,28 @@ class Tape:
         begins = [k for k in marks if type(self.entries[k]) is BeginStep]
         stop = begins[end] if end < n else marks[-1] if marks[-1] > begins[-1] else len(self.entries)
         part = [*self.entries[begins[first] : stop], EndRun()]
-        return Tape(self.what, part, self.losses[first:end], self.n_cards)
+        return Tape(self.what, part, self.losses[first:end], self.n_cards, self.clock)
 
-    def price(self, machine: Machine, versions: Sequence[tuple[str, str]] = ()) -> Timeline:
+    def price(self, machine: Machine, versions: Sequence[tuple[str, str]] = (), what_if: WhatIf = AS_IT_IS) -> Timeline:
         """What this run would have looked like on `machine`, as a simulated timeline.
+
+        With `what_if` some of the model's own constants are others, to see how much hangs on them.
 
         Raises:
             TimelineError: the tape is empty, or the run used more cards than the machine has.
         """
+        from gpututor.model.cards_player import player_for
+        from gpututor.model.played import timeline_of
+
         spans: list[Span] = []
         if self.n_cards > 1 and machine.n_cards < self.n_cards:
             raise TimelineError(
                 f"the run used a machine with {self.n_cards} cards and {machine.name} has {machine.n_cards}; "
                 "price it on a machine with as many"
             )
-        player = Player(Pricer(machine), spans, self.n_cards)
+        player = player_for(machine, spans, self.n_cards, what_if)
         for entry in self.entries:
             player.play(entry)
-        label = Label(Origin.SIMULATED, machine.card.name, machine.name, self.what, tuple(versions), machine.card.n_sms)
+        host = machine.name if self.clock == "virtual" else REAL_HOST
+        label = Label(Origin.SIMULATED, machine.card.name, host, self.what, tuple(versions), machine.card.n_sms)
         return timeline_of(player, spans, label, self.losses)
-
-
-def timeline_of(player: Player, spans: list[Span], label: Label, losses: Sequence[float | None]) -> Timeline:
-    """The timeline of everything played: the window runs from the first step to the end of the last.
-
-    Raises:
-        TimelineError: nothing was played.
-    """
-    end_ns = player.end_ns if player.end_ns is not None else player.queue.end_ns
-    begins = player.begins or [(0, None)]
-    if end_ns <= begins[0][0]:
-        raise TimelineError("the run did nothing on host or card, so there is no time to account for")
-    ends = [at for at, _ in begins[1:]] + [end_ns]
-    steps = tuple(
-        Step(start, end, n, losses[k] if k < len(losses) else None)
-        for k, ((start, n), end) in enumerate(zip(begins, ends, strict=True))
-    )
-    return Timeline(
-        lanes(player.queue.stream_card), tuple(spans), (begins[0][0], end_ns), label, steps if player.begins else ()
-    )

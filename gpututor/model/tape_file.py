@@ -5,7 +5,10 @@ Layout of version 1::
     {"format": "gpututor-tape", "version": 1, "what": text,
      "ops":     [{"name", "host", "phase", "kernels": [{"kind", …}, …]}, …],
      "entries": [op index, or [kind, field, …] for everything else],
-     "losses":  [number or null, …], "n_cards": number}
+     "graphs":  [[number, [op index or ["copy", field, …], …]], …],
+     "losses":  [number or null, …], "n_cards": number, "clock": "virtual" or "paced"}
+
+A replay is ["replay", index of its graph]. Files without graphs or clock have none and are virtual.
 """
 
 from __future__ import annotations
@@ -18,13 +21,16 @@ from pathlib import Path
 from typing import Any
 
 from gpututor.errors import KernelSpecError, TimelineError
+from gpututor.model.exchange import CardsExchange, PeerCopy, RanksExchange, Threads, WaitExchange
+from gpututor.model.host import PHASES
 from gpututor.model.spec import HostKind, from_dict, to_dict
 from gpututor.model.tape import (
-    PHASES,
+    CLOCKS,
     BeginStep,
     CopyCall,
     EndRun,
     Entry,
+    GraphReplay,
     HostWork,
     RecordEvent,
     Sync,
@@ -45,34 +51,61 @@ KINDS: dict[str, Any] = {
     "wait event": WaitEvent,
     "step": BeginStep,
     "end": EndRun,
+    "peer copy": PeerCopy,
+    "cards exchange": CardsExchange,
+    "ranks exchange": RanksExchange,
+    "wait exchange": WaitExchange,
+    "threads": Threads,
 }
 KIND_OF = {kind: name for name, kind in KINDS.items()}
 
 
+class _Written:
+    """Ops and graphs that entries refer to by number."""
+
+    def __init__(self) -> None:
+        self.ops: dict[TapeOp, int] = {}
+        self.graphs: list[Any] = []
+        self._known: dict[int, int] = {}  # by identity: hashing costs more than looking
+
+    def op(self, op: TapeOp) -> int:
+        k = self._known.get(id(op))
+        if k is None:
+            k = self._known[id(op)] = self.ops.setdefault(op, len(self.ops))
+        return k
+
+    def row(self, entry: Entry) -> Any:
+        if type(entry) is TapeOp:
+            return self.op(entry)
+        if type(entry) is GraphReplay:
+            return ["replay", self.graph(entry)]
+        return [KIND_OF[type(entry)], *(_plain(getattr(entry, f.name)) for f in fields(entry))]
+
+    def graph(self, replay: GraphReplay) -> int:
+        k = self._known.get(id(replay))
+        if k is None:
+            k = self._known[id(replay)] = len(self.graphs)
+            self.graphs.append([replay.graph, [self.row(node) for node in replay.nodes]])
+        return k
+
+
 def to_bytes(tape: Tape) -> bytes:
     """The tape as UTF-8 JSON; equal tapes give equal bytes."""
-    ops: dict[TapeOp, int] = {}
-    by_id: dict[int, int] = {}
-    entries: list[Any] = []
-    for entry in tape.entries:
-        if type(entry) is TapeOp:
-            k = by_id.get(id(entry))
-            if k is None:
-                k = by_id[id(entry)] = ops.setdefault(entry, len(ops))
-            entries.append(k)
-        else:
-            entries.append([KIND_OF[type(entry)], *(_plain(getattr(entry, f.name)) for f in fields(entry))])
+    written = _Written()
+    entries = [written.row(entry) for entry in tape.entries]
     document = {
         "format": FORMAT,
         "version": VERSION,
         "what": tape.what,
         "ops": [
             {"name": op.name, "host": op.host.value, "phase": op.phase, "kernels": [to_dict(k) for k in op.kernels]}
-            for op in ops
+            for op in written.ops
         ],
+        "graphs": written.graphs,
         "entries": entries,
         "losses": tape.losses,
         "n_cards": tape.n_cards,
+        "clock": tape.clock,
     }
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
@@ -95,28 +128,38 @@ def from_bytes(data: bytes, source: str = "the file") -> Tape:
         raise TimelineError(f"{source} is not a tape of version {VERSION}; run the experiment again to make a new one")
     try:
         ops = [
-            TapeOp(o["name"], HostKind(o["host"]), _phase(o["phase"]), tuple(from_dict(k) for k in o["kernels"]))
+            TapeOp(
+                o["name"], HostKind(o["host"]), _one_of(PHASES, o["phase"]), tuple(from_dict(k) for k in o["kernels"])
+            )
             for o in document["ops"]
         ]
-        entries: list[Entry] = [ops[e] if isinstance(e, int) else _entry(e) for e in document["entries"]]
-        return Tape(document["what"], entries, document["losses"], document.get("n_cards", 1))
+        graphs = [_graph(ops, number, nodes) for number, nodes in document.get("graphs", ())]
+        entries = [_entry(ops, graphs, e) for e in document["entries"]]
+        clock = _one_of(CLOCKS, document.get("clock", CLOCKS[0]))
+        return Tape(document["what"], entries, document["losses"], document.get("n_cards", 1), clock)
     except (KeyError, IndexError, TypeError, ValueError, KernelSpecError) as error:
         raise TimelineError(f"{source} has a damaged part ({type(error).__name__}: {error})") from error
 
 
-def _phase(name: str) -> str:
-    if name not in PHASES:
-        raise ValueError(f"phase {name!r} is not one of {', '.join(PHASES)}")
+def _one_of(known: tuple[str, ...], name: str) -> str:
+    if name not in known:
+        raise ValueError(f"{name!r} is not one of {', '.join(known)}")
     return name
 
 
-def _entry(row: list[Any]) -> Entry:
+def _graph(ops: list[TapeOp], number: int, nodes: list[Any]) -> GraphReplay:
+    return GraphReplay(number, tuple(ops[n] if isinstance(n, int) else CopyCall(*n[1:]) for n in nodes))
+
+
+def _entry(ops: list[TapeOp], graphs: list[GraphReplay], row: Any) -> Entry:
+    if isinstance(row, int):
+        return ops[row]
     kind, *values = row
+    if kind == "replay":
+        return graphs[values[0]]
     if kind == "host":
         values[0] = Activity(values[0])
-    if kind == "sync" and isinstance(values[1], list):
-        values[1] = tuple(values[1])
-    entry: Entry = KINDS[kind](*values)
+    entry: Entry = KINDS[kind](*[tuple(v) if isinstance(v, list) else v for v in values])
     return entry
 
 

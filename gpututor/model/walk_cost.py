@@ -31,30 +31,37 @@ def resident_blocks(threads_per_block: int, card: Card) -> int:
     return max(1, min(by_warps, card.max_blocks_per_sm or MAX_BLOCKS_PER_SM))
 
 
-def walk_s(moved_bytes: float, n_elements: float, elements_per_block: float, card: Card) -> float:
+def walk_s(
+    moved_bytes: float, n_elements: float, elements_per_block: float, card: Card, resident: int = MAX_BLOCKS_PER_SM
+) -> float:
     """Seconds, after the floor, to move `moved_bytes` with blocks that each walk over `elements_per_block`.
 
-    The card's bandwidth limits the whole; each SM's own draw limits the SM that got the most blocks.
+    The card's bandwidth limits whole waves of `resident` blocks on every SM. In the last wave, which may leave SMs
+    empty, each SM's own draw limits the SM that got the most blocks.
     """
     card_bytes_per_s = card.bandwidth_bytes_per_s * card.bandwidth_share
     n_blocks = max(1, ceil(n_elements / elements_per_block))
     block_bytes = moved_bytes * min(1.0, elements_per_block / max(1.0, n_elements))
-    fullest_sm_bytes = ceil(n_blocks / card.n_sms) * block_bytes
+    n_full_waves, n_left = divmod(n_blocks, card.n_sms * resident)
+    left_bytes = moved_bytes - min(moved_bytes, n_full_waves * card.n_sms * resident * block_bytes)
+    fullest_sm_bytes = ceil(n_left / card.n_sms) * block_bytes
     sm_bytes_per_s = SM_DRAW * card_bytes_per_s / card.n_sms
-    return max(moved_bytes / card_bytes_per_s, fullest_sm_bytes / sm_bytes_per_s)
+    last_wave_s = max(left_bytes / card_bytes_per_s, fullest_sm_bytes / sm_bytes_per_s)
+    return (moved_bytes - left_bytes) / card_bytes_per_s + last_wave_s
 
 
 def stream(spec: Stream, card: Card) -> tuple[float, KernelWork]:
     """Seconds and work of an elementwise kernel."""
     compute_s = spec.flop / vector_flop_per_s(spec.number_format, card)
-    memory_s = walk_s(spec.moved_bytes, spec.n_elements, spec.elements_per_block, card)
+    resident = resident_blocks(spec.threads_per_block, card)
+    memory_s = walk_s(spec.moved_bytes, spec.n_elements, spec.elements_per_block, card, resident)
     n_blocks = max(1, -(-spec.n_elements // spec.elements_per_block))
     return FLOOR_S + max(compute_s, memory_s), KernelWork(
         "elementwise",
         float(spec.flop),
         float(spec.moved_bytes),
         n_blocks,
-        resident_blocks(spec.threads_per_block, card),
+        resident,
         spec.number_format,
         False,
     )
@@ -69,7 +76,7 @@ def row_reduce(spec: RowReduce, card: Card) -> tuple[float, KernelWork]:
         fair = max(spec.threads_per_block * MIN_ELEMENTS_PER_THREAD, n_elements / (card.n_sms * resident))
         block_elements = min(block_elements, fair)
     compute_s = spec.flop / vector_flop_per_s(spec.number_format, card)
-    memory_s = walk_s(spec.moved_bytes, n_elements, block_elements, card)
+    memory_s = walk_s(spec.moved_bytes, n_elements, block_elements, card, resident)
     return FLOOR_S + max(compute_s, memory_s), KernelWork(
         "reduction",
         float(spec.flop),

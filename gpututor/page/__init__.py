@@ -28,12 +28,16 @@ from gpututor.page.front import Door, doors, facts, front_header, ledger_map
 from gpututor.page.guess import guess_card, guess_control, guess_locked
 from gpututor.page.head import header, recall, unknown_bar
 from gpututor.page.kept import Kept, kept_tapes
+from gpututor.page.links import address
+from gpututor.page.measured import OwnGpu, measured_gauges, measured_steps
 from gpututor.page.money import money
 from gpututor.page.parts import html, shown, trouble_line
 from gpututor.page.run import ghost, progress_line, run_buttons, run_panel
 from gpututor.page.runner import Phase, Runner, Shown
 from gpututor.page.sheet import Reader, sheet
+from gpututor.page.sms import SmPicture, sm_picture, sm_pictures
 from gpututor.page.waterfall import waterfall
+from gpututor.page.workloads import against_limit, limits_table, two_bars, useful_money
 
 __all__ = [
     "LESSONS",
@@ -41,11 +45,15 @@ __all__ = [
     "Door",
     "Kept",
     "Lesson",
+    "OwnGpu",
     "Phase",
     "Reader",
     "Rung",
     "Runner",
     "Shown",
+    "SmPicture",
+    "address",
+    "against_limit",
     "answer_picture",
     "curve",
     "doors",
@@ -73,6 +81,9 @@ __all__ = [
     "legend",
     "legend_of",
     "lesson",
+    "limits_table",
+    "measured_gauges",
+    "measured_steps",
     "money",
     "next_lesson",
     "next_ready",
@@ -83,6 +94,8 @@ __all__ = [
     "running_mean",
     "sheet",
     "shown",
+    "sm_picture",
+    "sm_pictures",
     "source_line",
     "strip_svg",
     "takeaway",
@@ -90,7 +103,9 @@ __all__ = [
     "timeline_controls",
     "timeline_figure",
     "trouble_line",
+    "two_bars",
     "unknown_bar",
+    "useful_money",
     "verdict",
     "view_control",
     "views",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import marimo as mo
 
 from gpututor.page.course import LESSONS, Lesson, is_ready, lesson
+from gpututor.page.links import address
 from gpututor.page.parts import escape, html, markdown
 
 
@@ -17,20 +18,18 @@ def next_lesson(after: Lesson | int) -> mo.Html:
     """The link to the next lesson; while that one isn't written, its title as coming and a link to the front page."""
     number = after if isinstance(after, int) else after.number
     if number >= len(LESSONS):
-        return html(
-            _link(lesson(0).file, "The end of the course", "Back to the start", "See where your time goes now.")
-        )
+        return html(_link(lesson(0), "The end of the course", "Back to the start", "See where your time goes now."))
     following = lesson(number + 1)
     place = f"lesson {following.number}"
     if is_ready(following):
-        return html(_link(following.file, f"Next · {place}", following.title, following.question))
+        return html(_link(following, f"Next · {place}", following.title, following.question))
     soon = f"Coming · {place}, {following.title}"
-    return html(_link(lesson(0).file, soon, "Back to the start", "See which lesson answers your question."))
+    return html(_link(lesson(0), soon, "Back to the start", "See which lesson answers your question."))
 
 
-def _link(file: str, above: str, title: str, tease: str) -> str:
+def _link(to: Lesson, above: str, title: str, tease: str) -> str:
     return (
-        f'<a class="gt gt-next" href="?file={escape(file)}"><span><small>{escape(above)}</small>'
+        f'<a class="gt gt-next" href="{escape(address(to))}"><span><small>{escape(above)}</small>'
         f"<b>{escape(title)}</b><em>{escape(tease)}</em></span>"
         '<span class="gt-arrow" aria-hidden="true">→</span></a>'
     )

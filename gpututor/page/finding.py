@@ -8,6 +8,7 @@ from gpututor.causes import Finding
 from gpututor.charts import css_fill
 from gpututor.charts.colours import HOST_COLOUR
 from gpututor.page.course import is_ready, lesson
+from gpututor.page.links import address
 from gpututor.page.parts import escape, html, markdown
 from gpututor.text import percent
 
@@ -42,7 +43,7 @@ def _lesson(number: int | None) -> str:
         return ""
     about = lesson(number)
     words = escape(f"{about.number} · {about.title}")
-    return f'<a href="?file={about.file}">{words}</a>' if is_ready(about) else f"{words} (coming)"
+    return f'<a href="{escape(address(about))}">{words}</a>' if is_ready(about) else f"{words} (coming)"
 
 
 def findings(found: tuple[Finding, ...]) -> mo.Html:

@@ -9,6 +9,7 @@ import marimo as mo
 
 from gpututor.ledger import Row
 from gpututor.page.course import LESSONS, Lesson, Rung, is_ready
+from gpututor.page.links import address
 from gpututor.page.parts import escape, html
 from gpututor.page.waterfall import table
 
@@ -71,6 +72,6 @@ def _chip(each: Lesson, done: bool) -> str:
         return f'<span class="gt-chip coming" title="{escape(each.question)} Coming.">{words}</span>'
     state = '<span class="gt-hidden">, done</span>' if done else ""
     return (
-        f'<a href="?file={each.file}" class="gt-chip{" done" if done else ""}" '
+        f'<a href="{escape(address(each))}" class="gt-chip{" done" if done else ""}" '
         f'title="{escape(each.question)}">{words}{state}</a>'
     )

@@ -33,7 +33,13 @@ def run_buttons(
 
 
 def run_panel(
-    buttons: Sequence[object], progress: object, *, machine: object = None, hint: str = "", trouble: str | None = None
+    buttons: Sequence[object],
+    progress: object,
+    *,
+    machine: object = None,
+    hint: str = "",
+    trouble: str | None = None,
+    title: str = "Run it",
 ) -> mo.Html:
     """The card with the machine (a picker or a line of text), the buttons, the progress line and a hint.
 
@@ -44,7 +50,7 @@ def run_panel(
     foot = f'<p class="gt-note">{escape(hint)}</p>' if hint else ""
     bad = f'<p class="gt-failed" role="alert">{escape(trouble)}</p>' if trouble else ""
     return html(
-        '<section class="gt gt-card gt-run"><h2 class="gt-small">Run it</h2>'
+        f'<section class="gt gt-card gt-run"><h2 class="gt-small">{escape(title)}</h2>'
         f'<div class="gt-runrow">{left}<div>{markup(row)}</div></div>{markup(progress)}{foot}{bad}</section>'
     )
 

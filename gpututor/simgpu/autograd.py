@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import torch.autograd.graph
 
-from gpututor.simgpu.session import thread
+from gpututor.simgpu.session import current, thread
 
 _raise_pending = ctypes.pythonapi.Py_IsInitialized
 """Any call through `pythonapi` raises the error that is pending in the interpreter."""
@@ -50,6 +50,9 @@ def wrap_engine() -> None:
         finally:
             thread.backward_depth -= 1
             thread.backward_error = None
+            watch = current.session.watch
+            if watch is not None and not thread.backward_depth:
+                watch.backward_done()
 
     torch.autograd.graph._engine_run_backward = run_backward
     torch.autograd._engine_run_backward = run_backward  # type: ignore[attr-defined]

@@ -10,7 +10,9 @@ from typing import Any
 
 import torch
 
-from gpututor.simgpu.forms import DEVICE_NAME, Block, Form, form_of
+from gpututor.simgpu import big, known, odd, rng, sparse
+from gpututor.simgpu.forms import DEVICE_NAME, Form, form_of
+from gpututor.simgpu.memory import Block
 from gpututor.simgpu.plans import Plan, cost_of, short_name
 from gpututor.simgpu.session import current, phase, thread
 from gpututor.simgpu.special import SPECIAL, refuse_mixed_devices
@@ -56,6 +58,8 @@ def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
     out = None
     if session.numerics:
         out = op(*[a.host if type(a) is SimTensor else on_host(a) for a in args], **host_kwargs(kwargs))
+    elif plan.watched:
+        out = known.compute(op, args, kwargs or {})
     if plan.inplace:
         return None if plan.returns_nothing else args[0]
     return wrap_out(plan, out, args)
@@ -119,11 +123,15 @@ def wrap_out(plan: Plan, out: Any, args: tuple[Any, ...]) -> Any:
 def first_time(key: tuple[Any, ...] | None, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run the op the careful way and remember what can be remembered."""
     session = current.session
+    if key is not None and rng.SEEDED in op.tags and not rng.in_step_with_host(args, kwargs):
+        return rng.drawn(first_time, None, op, args, kwargs)
     special = SPECIAL.get(op)
     if special is not None:
         done = special(session, op, args, kwargs)
         if done is not NotImplemented:
             return done
+    if sparse.among(args):
+        return sparse.run(op, args, kwargs)
     refuse_mixed_devices(op, args)
     if torch.Tag.inplace_view in op.tags or op in RESIZING:
         return reshape_in_place(op, args, kwargs)
@@ -150,11 +158,16 @@ def compute_and_plan(key: tuple[Any, ...] | None, op: Any, args: tuple[Any, ...]
     plan.returns_nothing = not schema.returns
     view = any(a.alias_info and not a.alias_info.is_write for a in schema.arguments)
     plan.alias = 0 if view and args and type(args[0]) is SimTensor else None
-    hosted = host_kwargs(kwargs)
-    if not session.numerics and hosted.get("device") is not None:
-        hosted["device"] = META
-    out = op(*[meta_if_off(on_host(a), session.numerics) for a in args], **hosted)
     plan.card = device_index(args, kwargs)
+    if session.numerics:
+        big.refuse_what_cannot_fit(op, args, kwargs, session.memories[plan.card])
+        out = op(*map(on_host, args), **host_kwargs(kwargs))
+    else:
+        out = known.shapes(op, args, kwargs)
+    if odd.is_odd(out) and not plan.inplace:
+        plan.cost = cost_of(op, args, kwargs, (), view)
+        session.account(plan.entry(phase()))
+        return odd.wrapped(op, out, args, plan.card)
     if plan.inplace:
         forms: tuple[Form | None, ...] = (args[0].form,) if args and type(args[0]) is SimTensor else ()
     else:
@@ -163,22 +176,14 @@ def compute_and_plan(key: tuple[Any, ...] | None, op: Any, args: tuple[Any, ...]
     if plan.card != session.card:
         session.use_card(plan.card)
     session.account(plan.entry(phase()))
+    if not session.numerics:
+        plan.watched = known.concerns(op, forms, args, kwargs)
+        out = known.compute(op, args, kwargs) if plan.watched else out if plan.outs is None else None
     if key is not None:
         plans[key] = plan
     if plan.inplace:
         return None if plan.returns_nothing else args[0]
-    return wrap_out(plan, out if session.numerics or plan.outs is None else None, args)
-
-
-def meta_if_off(a: Any, numerics: bool) -> Any:
-    """With numerics off, CPU tensors join the others on the meta device."""
-    if numerics:
-        return a
-    if isinstance(a, torch.Tensor) and a.device.type == "cpu":
-        return a.to("meta")
-    if type(a) is list:
-        return [meta_if_off(x, numerics) for x in a]
-    return a
+    return wrap_out(plan, out, args)
 
 
 def forms_of(plan: Plan, out: Any, index: int) -> tuple[Form | None, ...]:
@@ -211,7 +216,7 @@ def device_index(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
 def reshape_in_place(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Ops that change the tensor itself: t_, squeeze_, resize_, set_."""
     session = current.session
-    host = host_of(args[0])
+    host = host_of(args[0]) if known.host(args[0]) is not None else known.on_meta(args[0])
     op(host, *[on_host(a) for a in args[1:]], **host_kwargs(kwargs))
     become(args[0], host)
     plan = Plan(short_name(op))
@@ -223,8 +228,14 @@ def reshape_in_place(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 def into_out(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], names: list[str]) -> Any:
     """Ops that write into tensors handed to them as `out=`, which may change size on the way."""
     session = current.session
-    hosted = host_kwargs(kwargs)
-    op(*[meta_if_off(on_host(a), session.numerics) for a in args], **hosted)
+    if session.numerics or known.all_known(args, [kwargs[name] for name in names]):
+        hosted = host_kwargs(kwargs)
+        op(*map(on_host, args), **hosted)
+    else:
+        hosted = {k: known.on_meta(v) for k, v in kwargs.items()} | ({"device": META} if "device" in kwargs else {})
+        op(*map(known.on_meta, args), **hosted)
+        for name in names:
+            kwargs[name].host = None
     forms = []
     for name in names:
         t, host = kwargs[name], hosted[name]
@@ -238,9 +249,18 @@ def into_out(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], names: list
     return results[0] if len(results) == 1 else results
 
 
+def enter(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
+    """`run`, seen by whoever watches the session."""
+    watch = current.session.watch
+    return run(op, args, kwargs) if watch is None else watch.run(run, op, args, kwargs)
+
+
 def dispatch(cls: Any, op: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
-    """Torch's entry for ops on `SimTensor`."""
-    return run(op, args, kwargs)
+    """Torch's entry for ops on `SimTensor`; another tensor class among the arguments goes first."""
+    if len(types) != 1:
+        return NotImplemented
+    watch = current.session.watch
+    return run(op, args, kwargs) if watch is None else watch.run(run, op, args, kwargs)
 
 
 SimTensor.__torch_dispatch__ = classmethod(dispatch)  # type: ignore[assignment]

@@ -11,7 +11,8 @@ from typing import Any
 
 import torch
 
-from gpututor.simgpu.dispatch import compute_and_plan, run
+from gpututor.simgpu.dispatch import compute_and_plan, enter
+from gpututor.simgpu.session import current
 from gpututor.simgpu.special import values
 from gpututor.simgpu.tensor import SimTensor
 
@@ -21,6 +22,7 @@ DIRECT = (
     "fill_.Scalar",
     "zero_",
     "lift_fresh",
+    "_local_scalar_dense",  # torch.tensor([x, y]) reads its numbers where the tensor class is passed by
     "uniform_",
     "normal_",
     "random_",
@@ -50,11 +52,11 @@ def register_factories() -> None:
     _aten.impl("arange.start_step", arange, "PrivateUse1")
     _aten.impl("arange.start", arange, "PrivateUse1")
     _aten.impl("arange", lambda end, **k: arange(0, end, **k), "PrivateUse1")
-    _all.fallback(lambda op, *a, **k: run(op, a, k), dispatch_key="PrivateUse1")
+    _all.fallback(lambda op, *a, **k: enter(op, a, k), dispatch_key="PrivateUse1")
 
 
 def _direct(op: Any) -> Callable[..., Any]:
-    return lambda *args, **kwargs: run(op, args, kwargs)
+    return lambda *args, **kwargs: enter(op, args, kwargs)
 
 
 def copy_from(source: Any, target: Any, non_blocking: bool = False) -> Any:
@@ -72,4 +74,8 @@ def arange(
 ) -> Any:
     """Numbers from `start` to before `end`; floats decide the length, so nothing is remembered."""
     op = torch.ops.aten.arange.start_step
-    return compute_and_plan(None, op, (start, end, step), {"dtype": dtype, "device": device or torch.device("simgpu")})
+    kwargs = {"dtype": dtype, "device": device or torch.device("simgpu")}
+    watch = current.session.watch
+    if watch is None:
+        return compute_and_plan(None, op, (start, end, step), kwargs)
+    return watch.run(lambda *call: compute_and_plan(None, *call), op, (start, end, step), kwargs)

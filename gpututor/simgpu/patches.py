@@ -5,14 +5,12 @@ Each function closes one; all are applied once, when the device is registered.
 
 from __future__ import annotations
 
-import copy
 import importlib
 from typing import Any
 
 import torch
 
-from gpututor.simgpu import streams
-from gpututor.simgpu.device_module import memory
+from gpututor.simgpu import known, memory_calls, reading, streams
 from gpututor.simgpu.session import current
 from gpututor.simgpu.special import copy_out, is_pinned, values
 from gpututor.simgpu.tensor import SimTensor
@@ -70,10 +68,10 @@ def _seen_by_host(t: SimTensor, what: str) -> torch.Tensor:
 
 
 def show_values() -> None:
-    """repr, format, tolist and deepcopy without thirty device ops each."""
+    """repr, format and tolist without thirty device ops each."""
 
     def shown(self: SimTensor, **_: Any) -> str:
-        if self.host is None:
+        if known.host(self) is None:
             body = f"..., size={tuple(self.form.size)}, numerics off"
         else:
             body = repr(_seen_by_host(self, "print"))[len("tensor(") : -1]
@@ -97,23 +95,11 @@ def show_values() -> None:
             "Use Tensor.cpu() to copy the tensor to host memory first."
         )
 
-    def deepcopied(self: SimTensor, memo: dict[int, Any]) -> Any:
-        if id(self) in memo:
-            return memo[id(self)]
-        twin = self.detach().clone().requires_grad_(self.requires_grad)
-        if isinstance(self, torch.nn.Parameter):
-            twin = torch.nn.Parameter(twin, self.requires_grad)
-        if self.grad is not None:
-            twin.grad = copy.deepcopy(self.grad, memo)
-        memo[id(self)] = twin
-        return twin
-
     for name, method in {
         "__repr__": shown,
         "__format__": formatted,
         "numpy": refuse_numpy,
         "__array__": refuse_numpy,
-        "__deepcopy__": deepcopied,
         "tolist": lambda self: _seen_by_host(self, "tolist").tolist(),
     }.items():
         setattr(SimTensor, name, method)
@@ -122,7 +108,7 @@ def show_values() -> None:
 def serve_accelerator_calls() -> None:
     """`torch.accelerator` and the device-free Stream and Event ask C++, which knows no Python device."""
     torch.accelerator.synchronize = streams.synchronize
-    torch.accelerator.memory_allocated = lambda device=None: memory().in_use_bytes
+    memory_calls.install()
     torch.accelerator.current_stream = streams.current_stream  # type: ignore[assignment]
     torch.Event = streams.Event  # type: ignore[assignment, misc]
     torch.Stream = streams.Stream  # type: ignore[assignment, misc]
@@ -134,4 +120,5 @@ def apply_all() -> None:
     allow_foreach()
     pin_on_the_host()
     show_values()
+    reading.install()
     serve_accelerator_calls()

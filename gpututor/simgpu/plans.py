@@ -6,9 +6,10 @@ from typing import Any
 
 import torch
 
+from gpututor.model.host import PHASES
 from gpututor.model.lowering import lower
 from gpututor.model.spec import HostKind, OpCall, OpCost, TensorMeta
-from gpututor.model.tape import PHASES, TapeOp
+from gpututor.model.tape import TapeOp
 from gpututor.simgpu.forms import DTYPE_NAME, Form
 from gpututor.simgpu.tensor import SimTensor
 
@@ -16,7 +17,7 @@ from gpututor.simgpu.tensor import SimTensor
 class Plan:
     """How to account and wrap one op on tensors of given forms."""
 
-    __slots__ = ("alias", "card", "cost", "entries", "inplace", "name", "outs", "returns_nothing", "single")
+    __slots__ = ("alias", "card", "cost", "entries", "inplace", "name", "outs", "returns_nothing", "single", "watched")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -26,6 +27,7 @@ class Plan:
         self.inplace = False
         self.returns_nothing = False
         self.card = 0
+        self.watched = False  # with numerics off it may make or spoil a known value
         self.cost: OpCost | None = None
         self.entries: list[TapeOp | None] = [None] * len(PHASES)
 

@@ -8,6 +8,7 @@ from gpututor.errors import NoSteps
 from gpututor.model.tape import Sync, Tape
 from gpututor.recording import StepFunction, call
 from gpututor.simgpu import simulated_gpu
+from gpututor.simgpu.not_computed import NotComputed
 
 if TYPE_CHECKING:
     from gpututor.cards import Machine
@@ -68,6 +69,6 @@ def _number(loss: Any) -> float | None:
     if loss is None:
         return None
     host = getattr(loss, "host", loss)
-    if host is None:
+    if host is None or isinstance(host, NotComputed):
         return None
     return float(host.detach()) if hasattr(host, "detach") else float(host)

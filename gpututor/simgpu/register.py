@@ -27,7 +27,20 @@ def _register() -> None:
     from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
     from gpututor.cards import DEFAULT_MACHINE, machine
-    from gpututor.simgpu import autograd, device_module, dispatch, factories, patches, whole_ops
+    from gpututor.simgpu import (
+        amp,
+        autograd,
+        device_module,
+        dispatch,
+        exact,
+        factories,
+        files,
+        making,
+        patches,
+        rng,
+        sparse,
+        whole_ops,
+    )
     from gpututor.simgpu.forms import DEVICE_NAME
     from gpututor.simgpu.session import Session, current
 
@@ -50,5 +63,11 @@ def _register() -> None:
     autograd.watch_optimizers()
     factories.register_factories()
     whole_ops.register_whole_ops()
+    exact.register_exact()
+    amp.register_autocast()
+    rng.register_rng()
+    files.register_files()
+    sparse.register_sparse()
+    making.pin_in_factories()
     patches.apply_all()
     assert dispatch.plans is not None  # imported for its registration on the tensor class

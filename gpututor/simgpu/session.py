@@ -10,12 +10,14 @@ from weakref import WeakKeyDictionary
 import torch
 
 from gpututor.errors import SessionRunning
-from gpututor.model.tape import BeginStep, EndRun, Entry, Player, Pricer, Tape, TapeOp, UseStream
-from gpututor.simgpu.forms import Memory
+from gpututor.model.cards_player import player_for
+from gpututor.model.tape import BeginStep, EndRun, Entry, Player, Tape, TapeOp, UseStream
+from gpututor.simgpu.memory import Memory
 from gpututor.timeline import Timeline
 
 if TYPE_CHECKING:
     from gpututor.cards import Machine
+    from gpututor.simgpu.watching import Watch
 
 FORWARD, NO_GRAD, BACKWARD, OPTIMIZER = range(4)
 
@@ -47,16 +49,28 @@ class Session:
     A second thread that wants one waits for its turn, so that readers of one server don't share a random
     generator. With `numerics` every op really computes, on the CPU, and results are the CPU's to the bit.
     Without, only shapes are followed: values are zero and nothing may depend on them.
+
+    The host's clock is "virtual", the same on every computer, or "paced": then it is this computer's, the card
+    alone is simulated, and the program really waits where it would wait for the card (see paced.py).
     """
 
     _running = threading.Lock()
     _owner: int | None = None
 
-    def __init__(self, machine: Machine, *, numerics: bool = True, what: str = "", keep_tape: bool = True) -> None:
+    def __init__(
+        self,
+        machine: Machine,
+        *,
+        numerics: bool = True,
+        what: str = "",
+        keep_tape: bool = True,
+        clock: str = "virtual",
+    ) -> None:
         self.machine, self.numerics = machine, numerics
-        self.tape = Tape(what, n_cards=machine.n_cards)
-        self.memories = [Memory(machine.card.memory_bytes, machine.card.name) for _ in range(machine.n_cards)]
-        self.player = Player(Pricer(machine), n_cards=machine.n_cards)
+        self.tape = Tape(what, n_cards=machine.n_cards, clock=clock)
+        self.watch: Watch | None = None
+        self.memories = [Memory(machine.card, k, self) for k in range(machine.n_cards)]
+        self.player: Player = player_for(machine, None, machine.n_cards)
         self.card = 0  # whose stream the queue is on
         self.stream_numbers = list(range(machine.n_cards))  # the current stream of each card
         self.chosen_streams: dict[int, object] = {}
@@ -105,6 +119,20 @@ class Session:
         else:
             self.player.play(entry)
 
+    def watch_with(self, watch: Watch) -> None:
+        """Let a watch take what is accounted; it hands it on to `Session.account`."""
+        self.watch = watch
+        self.account = watch.account  # type: ignore[method-assign]
+
+    def unwatch(self) -> None:
+        """Account directly again."""
+        self.watch = None
+        del self.account
+
+    def stop_keeping(self) -> None:
+        """Write no more on the tape; the clocks and the memory go on."""
+        self._keep = None
+
     def begin_step(self, n_samples: int | None = None) -> None:
         """A training step begins; the one before it, if any, ends."""
         self.account(BeginStep(n_samples))
@@ -139,6 +167,10 @@ class Session:
         Session._owner = me
         self._outer, current.session = current.session, self
         thread.card = 0
+        if self.tape.clock == "paced":
+            from gpututor.simgpu.paced import start
+
+            start(self)
         return self
 
     def __exit__(

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from gpututor.errors import NumericsOff
-from gpututor.model.tape import PHASES, CopyCall, Sync
-from gpututor.simgpu.forms import DEVICE_NAME
+from gpututor.model.host import PHASES
+from gpututor.model.tape import CopyCall, Sync
+from gpututor.simgpu import known
+from gpututor.simgpu.forms import DEVICE_NAME, form_of
+from gpututor.simgpu.memory import Block
 from gpututor.simgpu.plans import Plan, cost_of, short_name
 from gpututor.simgpu.session import Session, phase
 from gpututor.simgpu.streams import card_of
-from gpututor.simgpu.tensor import SimTensor, wrap
+from gpututor.simgpu.tensor import SimTensor, new, wrap
 
 aten = torch.ops.aten
 Special = Callable[[Session, Any, tuple[Any, ...], dict[str, Any]], Any]
@@ -81,11 +84,10 @@ def to_copy(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, 
         dtype = kwargs.get("dtype") or source.dtype
         card = card_of(wanted)
         copy_in(session, "copy to the GPU", source, source.numel() * source.element_size(), False, card)
-        host = source.to(dtype, copy=True)
-        t = wrap(host, index=card)
-        if not session.numerics:
-            t.host = None
-        return t
+        form = form_of(source.size(), source.stride(), dtype, card)
+        if session.numerics or form.kept:
+            return wrap(source.to(dtype, copy=True), index=card)
+        return new(form, None, Block(form.n_bytes, session.memories[card]))
     if torch.device(wanted).type != "cpu":
         raise RuntimeError(f"a simulated tensor can be copied to the CPU or to {DEVICE_NAME}, not to {wanted}")
     copy_out(session, "copy to the host", source)
@@ -99,9 +101,9 @@ def local_scalar(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[
     """`.item()`: the host waits for the card and copies one number out."""
     source = args[0]
     copy_out(session, "item", source)
-    if source.host is not None:
-        return op(source.host)
-    return False if source.form.dtype is torch.bool else 0.0 if source.form.dtype.is_floating_point else 0
+    if source.form.dtype.is_floating_point and known.host(source) is None:
+        return math.nan  # a factor or a loss, which decides nothing where C++ asks
+    return op(values(source, "a decision, a size or an index"))
 
 
 @special(aten.equal.default)
@@ -121,11 +123,8 @@ def data_decide_the_shape(session: Session, op: Any, args: tuple[Any, ...], kwar
     from gpututor.simgpu.dispatch import compute_and_plan
 
     refuse_mixed_devices(op, args)
-    if not session.numerics:
-        raise NumericsOff(
-            f"{short_name(op)} gives a tensor whose size depends on values, and numerics are off, so there are none; "
-            "open the session with numerics=True"
-        )
+    if not session.numerics and not known.all_known(args, kwargs.values()):
+        args = known.sized_by_masks(op, args)
     out = compute_and_plan(None, op, args, kwargs)
     session.account(Sync(short_name(op), session.stream_numbers[session.card]))
     return out
@@ -163,8 +162,14 @@ def left_aligned(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[
 def pack(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Lengths stay on the host, as with CUDA: the second result is a CPU tensor."""
     padded, lengths, batch_first = args
-    data, batch_sizes = op(values(padded, "packing"), lengths, batch_first)
-    packed = wrap(data)
+    if known.host(padded) is None:
+        thin = torch.empty((*padded.shape[:2], 1))
+        data, batch_sizes = op(thin, lengths, batch_first)
+        form = known.dense(torch.Size((data.shape[0], *padded.shape[2:])), padded.form)
+        packed = new(form, None, Block(form.n_bytes, session.memories[padded.form.device.index]))
+    else:
+        data, batch_sizes = op(padded.host, lengths, batch_first)
+        packed = wrap(data, index=padded.form.device.index)
     plan = Plan(short_name(op))
     plan.cost = cost_of(op, (padded,), {}, (packed.form,), view=False)
     session.account(plan.entry(phase()))
@@ -173,14 +178,7 @@ def pack(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any
 
 def values(t: Any, what: str) -> Any:
     """The numbers of a simulated tensor, which the host wants to see."""
-    if type(t) is not SimTensor:
-        return t
-    if t.host is None:
-        raise NumericsOff(
-            f"{what} needs the values of a tensor made with numerics off, and there are none; "
-            "open the session with numerics=True"
-        )
-    return t.host
+    return known.read(t, what) if type(t) is SimTensor else t
 
 
 TAKES_HOST_TENSORS = frozenset(

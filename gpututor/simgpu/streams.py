@@ -140,6 +140,7 @@ def set_stream(stream: Stream) -> None:
     session = current.session
     session.chosen_streams[stream.card] = stream
     session.stream_numbers[stream.card] = stream.stream_id
+    session.memories[stream.card].use_stream(stream.stream_id)
     session.use_card(stream.card)
 
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import torch
 
-from gpututor.simgpu.forms import Block, Form, form_of
+from gpututor.simgpu.bits import mark
+from gpututor.simgpu.forms import Form, form_of
+from gpututor.simgpu.memory import Block
 from gpututor.simgpu.session import current
 
 _make = torch.Tensor._make_wrapper_subclass
@@ -54,7 +56,7 @@ def host_of(t: SimTensor) -> torch.Tensor:
     """The values on the CPU; with numerics off a tensor of the same form on torch's meta device."""
     if t.host is not None:
         return t.host
-    return torch.empty_strided(t.form.size, t.form.stride, dtype=t.form.dtype, device="meta")
+    return mark(torch.empty_strided(t.form.size, t.form.stride, dtype=t.form.dtype, device="meta"), t.form)
 
 
 def become(t: SimTensor, host: torch.Tensor) -> None:

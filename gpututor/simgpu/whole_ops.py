@@ -11,15 +11,19 @@ from typing import Any
 
 import torch
 
+from gpututor.model.host import PHASES
 from gpututor.model.lowering import lower
 from gpututor.model.spec import OpCall
-from gpututor.model.tape import PHASES, TapeOp
+from gpututor.model.tape import TapeOp
+from gpututor.simgpu import rng
 from gpututor.simgpu.autograd import gradients
-from gpututor.simgpu.forms import DTYPE_NAME, Block, Form, form_of
+from gpututor.simgpu.forms import DTYPE_NAME, Form, form_of
+from gpututor.simgpu.memory import Block
 from gpututor.simgpu.plans import outline
 from gpututor.simgpu.session import current, phase
 from gpututor.simgpu.special import values
 from gpututor.simgpu.tensor import SimTensor, host_of, new, wrap
+from gpututor.simgpu.watching import seen_backward
 
 Compute = Callable[..., tuple[torch.Tensor, ...]]
 _entries: dict[tuple[Any, ...], TapeOp] = {}
@@ -78,7 +82,7 @@ class Whole(torch.autograd.Function):
         note.card = ctx.index
         hosts = [twin(t) for t in tensors]
         with torch.set_grad_enabled(train):
-            outs = compute(*hosts)
+            outs = rng.drawn(compute, *hosts)
         if train:
             ctx.hosts, ctx.outs = hosts, outs
         note.forward()
@@ -86,6 +90,7 @@ class Whole(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
+    @seen_backward
     def backward(ctx: Any, *grads: Any) -> Any:
         """Gradients of the tensors, by the CPU's own autograd."""
         pairs = [
@@ -122,6 +127,7 @@ class Shapes(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
+    @seen_backward
     def backward(ctx: Any, *grads: Any) -> Any:
         """Empty gradients."""
         ctx.note.backward()
@@ -138,7 +144,9 @@ class Shapes(torch.autograd.Function):
 
 def run_whole(compute: Compute, note: Note, *tensors: Any) -> Any:
     """One whole op on these tensors, computed or only followed by shape."""
-    return (Whole if current.session.numerics else Shapes).apply(compute, note, *tensors)
+    watch = current.session.watch
+    apply = (Whole if current.session.numerics else Shapes).apply
+    return apply(compute, note, *tensors) if watch is None else watch.whole(apply, compute, note, tensors)
 
 
 def twin(t: Any) -> Any:

@@ -106,6 +106,18 @@ def test_one_block_draws_only_its_sms_share_of_the_bandwidth():
     assert seconds == pytest.approx(100e6 / (100e9 / PLAIN.n_sms * SM_DRAW), rel=1e-6)
 
 
+@pytest.mark.parametrize("n_waves", [1, 2, 5])
+def test_a_block_left_over_after_whole_waves_takes_as_long_as_it_does_alone(n_waves):
+    def walking_ns(n_rows):
+        rows = RowReduce("rows", n_rows, MIB, 10 * MIB * n_rows, threads_per_block=1024)
+        return price(rows, PLAIN).duration_ns - FLOOR_S * 1e9
+
+    at_once = PLAIN.n_sms * (PLAIN.max_warps_per_sm // 32)
+    whole = n_waves * at_once
+
+    assert walking_ns(whole + 1) - walking_ns(whole) == pytest.approx(walking_ns(1), abs=2)
+
+
 def test_a_reduction_that_may_split_fills_the_card():
     alone = RowReduce("sum", 1, 10 * MIB, 40 * MIB, threads_per_block=512)
     split = replace(alone, split=True)

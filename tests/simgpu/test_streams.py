@@ -76,6 +76,8 @@ def test_a_pinned_copy_runs_beside_kernels_and_a_pageable_one_holds_the_host():
             y = torch.ones(1 << 22, device="simgpu")
             torch.simgpu.synchronize()
             side = torch.simgpu.Stream()
+            with torch.simgpu.stream(side):
+                torch.empty(1 << 22, device="simgpu")  # from here on the stream has cached memory
             before = sim.host_ns
             with torch.simgpu.stream(side):
                 x.to("simgpu", non_blocking=True)

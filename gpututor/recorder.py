@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpututor.cards import DEFAULT_MACHINE
 from gpututor.errors import DeviceNotKnown, WrongDevice
+from gpututor.lookup import machine_named
 from gpututor.recording import NEVER_WAITS, NEXT_BATCH, Recording, StepFunction, never_waits, ran_out
 from gpututor.timeline import Activity
 
@@ -41,7 +41,7 @@ def find_device(device: str = "auto", machine: str | Machine | None = None) -> P
         return Place("cuda" if kind == "auto" else device, None)
     from gpututor.simgpu import register
 
-    chosen = _machine(machine)
+    chosen = machine_named(machine)
     register()
     simulated = f"a simulated {chosen.card.name} on {chosen.name}"
     if kind == "simgpu":
@@ -81,7 +81,7 @@ def record(
         return record_cuda(
             step, n_steps=n_steps, warmup=warmup, n_samples=n_samples, what=what, gpu=this_gpu(place.device)
         )
-    recording = _record_simulated(step, n_steps, warmup, _machine(machine), n_samples, what)
+    recording = _record_simulated(step, n_steps, warmup, machine_named(machine), n_samples, what)
     notes = (place.note,) if place.note else ()
     return replace(recording, notes=notes + recording.notes)
 
@@ -153,14 +153,6 @@ def _has_gpu() -> bool:
     import torch
 
     return torch.cuda.is_available()
-
-
-def _machine(machine: str | Machine | None) -> Machine:
-    from gpututor.simgpu.machines import machine_named
-
-    if machine is None or isinstance(machine, str):
-        return machine_named(machine or DEFAULT_MACHINE)
-    return machine
 
 
 def _mark(name: str) -> AbstractContextManager[Any]:

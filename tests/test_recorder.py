@@ -8,7 +8,7 @@ from torch import nn
 
 from gpututor.errors import CardNotKnown, DeviceNotKnown, MachineNotKnown, NoSteps, StepFailed, WrongDevice
 from gpututor.jobs.seq2seq import Seq2SeqJob
-from gpututor.record import find_device, record, record_loop
+from gpututor.recorder import find_device, record, record_loop
 from gpututor.timeline import Activity, Origin
 
 MS = 1_000_000

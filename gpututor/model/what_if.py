@@ -1,0 +1,53 @@
+"""Constants of the model that belong to no card and to no host, to be set otherwise for one pricing of a tape.
+
+A card's rates and a host's costs need none of this: price the tape on a changed `Machine`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpututor.model.kernels import Conv, Gemm, RnnStep
+from gpututor.model.matrix_cost import PRODUCT_FLOOR_S, RNN_CHARGED_APART_S, RNN_STEP
+from gpututor.model.queue import KERNEL_GAP_NS, LAUNCH_LATENCY_NS
+from gpututor.model.spec import KernelSpec
+from gpututor.model.walk_cost import FLOOR_S
+from gpututor.timeline import NS_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """The queue's delays, and how many times as long as in the model the fixed part of a kernel lasts."""
+
+    launch_latency_ns: int = LAUNCH_LATENCY_NS
+    kernel_gap_ns: int = KERNEL_GAP_NS
+    floor_times: float = 1.0
+    recurrent_times: float = 1.0  # of a step inside a cuDNN recurrent layer
+
+    def kernel_ns(self, spec: KernelSpec, duration_ns: int) -> int:
+        """How long a kernel of `duration_ns` lasts with another fixed part; 1 or more.
+
+        Every rule adds its floor to what arithmetic and memory take, so the floor can be exchanged afterwards. A
+        recurrent step with weights so large that memory alone decides is the exception: it has no floor to exchange.
+        """
+        times = self.recurrent_times if type(spec) is RnnStep else self.floor_times
+        if times == 1:
+            return duration_ns
+        return max(1, duration_ns + round((times - 1) * floor_s(spec) * NS_PER_S))
+
+
+AS_IT_IS = WhatIf()
+
+
+def floor_s(spec: KernelSpec) -> float:
+    """Seconds of a kernel that depend neither on its arithmetic nor on its traffic.
+
+    >>> from gpututor.model.kernels import Memset
+    >>> floor_s(Memset("fill", 4))
+    1.7e-06
+    """
+    if isinstance(spec, RnnStep):
+        format_name = "fp16" if spec.number_format in ("fp16", "bf16") else "fp32"
+        return RNN_STEP[format_name, spec.backward].fixed_s - RNN_CHARGED_APART_S
+    depthwise = isinstance(spec, Conv) and spec.groups > 1 and spec.c_in == spec.groups
+    return PRODUCT_FLOOR_S if isinstance(spec, Gemm | Conv) and not depthwise else FLOOR_S

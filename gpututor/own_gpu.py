@@ -1,0 +1,130 @@
+"""A run measured on the reader's own GPU, beside what the model expects of the same card.
+
+The card is known by its name. The host is not: its costs are those of a host from our tables, and how much that
+may matter is found by pricing the same work on every host that we have.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gpututor.cards import Host, Machine, find_card, hosts, machine_for
+from gpututor.expect import Comparison, compare_ledgers
+from gpututor.ledger import Ledger, charge
+from gpututor.model.tape import Tape
+from gpututor.replay import play
+from gpututor.text import duration, percent
+from gpututor.timeline import Label, Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class StandIn:
+    """The machine that the model takes for the reader's, and in words how far its host can be trusted."""
+
+    machine: Machine
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What was measured, what was expected, and where they differ.
+
+    Without an expectation `expected` and `comparison` are None, and `words` says why; else it says whose host it has.
+    """
+
+    measured: Ledger
+    expected: Ledger | None
+    comparison: Comparison | None
+    words: str
+
+
+def beside(timeline: Timeline, tape: Tape) -> Beside:
+    """The measured timeline's ledger, and that of the same job's tape on the same card with a host of our tables.
+
+    Raises:
+        TimelineError: the timeline holds several GPUs.
+    """
+    measured = charge(timeline)
+    stand_in = standing_in(timeline.label)
+    if stand_in is None:
+        return Beside(measured, None, None, not_listed(timeline.label))
+    expected = play(tape, stand_in.machine).ledger
+    spread = host_spread(tape, stand_in.machine)
+    comparison = compare_ledgers(expected, measured, spread - 1, "the model with each host of our tables")
+    return Beside(measured, expected, comparison, stand_in.words)
+
+
+def not_listed(label: Label) -> str:
+    """Why there is no expectation for a card that our tables lack."""
+    name = label.card or "This card"
+    return f"{name} is not in our table of cards, so the model expects nothing; CONTRIBUTING.md says how to add a card."
+
+
+def standing_in(label: Label) -> StandIn | None:
+    """The machine to compare a measured run with: its card, with a host like its own; None if the card isn't known."""
+    card = find_card(label.card) if label.card else None
+    if card is None:
+        return None
+    usual = machine_for(card.name)
+    own = label.host or "not known"
+    like = host_like(label.host)
+    if like is None:
+        words = (
+            f"The model's host is that of {usual.name}, {usual.host.cpu}. Yours ({own}) is in no table of ours, and "
+            "what a host needs for a launch is the large unknown here."
+        )
+        return StandIn(usual, words)
+    name = usual.name if like.name == usual.host.name else f"{usual.name} with {like.cpu}"
+    words = (
+        f"The model's host is {like.cpu}, by its name the same processor as yours. What it needs for a launch was "
+        "recorded or assumed elsewhere, and is the large unknown here."
+    )
+    return StandIn(replace(usual, name=name, host=like), words)
+
+
+def host_like(cpu: str | None) -> Host | None:
+    """The first host of our tables with the same processor, by its model number; None without one.
+
+    >>> host_like("Intel(R) Xeon(R) CPU E5-2686 v4 @ 2.30GHz").name, host_like("Pentium II"), host_like(None)
+    ('broadwell-e5-2686v4', None, None)
+    """
+    own = _model_numbers(cpu or "")
+    return next((host for host in hosts().values() if own & _model_numbers(host.cpu)), None)
+
+
+def _model_numbers(cpu: str) -> set[str]:
+    """Words of a processor's name with three digits or more, as makers number their models: E5-2686, 8259CL, 7R32."""
+    words = re.findall(r"[A-Z0-9-]+", cpu.upper())
+    return {word for word in words if sum(letter.isdigit() for letter in word) >= 3}
+
+
+def host_spread(tape: Tape, machine: Machine) -> float:
+    """How many times longer, or shorter, the run takes at most with another host of our tables in this machine."""
+    own_ns = _run_ns(tape, machine)
+    different = {tuple(host.costs.items()): host for host in hosts().values()}
+    others_ns = [_run_ns(tape, replace(machine, host=host)) for host in different.values()]
+    return max(1.0, max(others_ns) / own_ns, own_ns / min(others_ns))
+
+
+def _run_ns(tape: Tape, machine: Machine) -> int:
+    return tape.price(machine).duration_ns
+
+
+def without_profiler(measured: Ledger, rows: Sequence[Sequence[float]], n_kept: int) -> str:
+    """What the sentences before the recorded ones say about the profiler's own cost; empty without enough of them.
+
+    `rows` begin with the wall time of a step in nanoseconds; the last `n_kept` were recorded. The second half of the
+    others is taken, since the first ones still load kernels.
+    """
+    before = [row[0] for row in rows[: len(rows) - n_kept]]
+    steady = before[len(before) // 2 :]
+    if not steady or not measured.n_steps or measured.step_ns is None:
+        return ""
+    unwatched_ns = sum(steady) / len(steady)
+    busy_share = measured.gpu_util_ns / measured.n_steps / unwatched_ns
+    return (
+        f"Recorded, a step took {duration(measured.step_ns)}; the {len(steady)} before, which nobody recorded, took "
+        f"{duration(unwatched_ns)} on average. At that pace the card is about {percent(min(1.0, busy_share))} busy."
+    )

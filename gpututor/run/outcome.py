@@ -1,0 +1,122 @@
+"""From what the child left behind to timeline, ledger, findings, money, and what a reader must know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpututor.causes import Finding, find_causes
+from gpututor.cards import Machine
+from gpututor.errors import TimelineError
+from gpututor.ledger import Ledger, charge
+from gpututor.lookup import machine_named
+from gpututor.model import tape_file
+from gpututor.model.tape import Tape
+from gpututor.run.parent import Ended
+from gpututor.run.request import TAPE, Request
+from gpututor.text import duration
+from gpututor.timeline import NS_PER_S, Timeline
+
+SET_A_DEVICE = (
+    'is the device set? Many scripts need an option such as --cuda or --device cuda; in code it is device = "cuda", '
+    "given to the model and to every batch"
+)
+VIRTUAL_CLOCK = (
+    "the simulated machine's host is charged for each op and for nothing else: what your Python does between them "
+    "(loading, tokenizing, logging) costs nothing here, and on a real machine it may keep the card waiting"
+)
+TIMES_PRINTED = "times that the script prints itself are this machine's, except those of torch.cuda.Event"
+WHAT_A_STEP_IS = {
+    "marked": "a step ends where the script calls gpututor.step()",
+    "optimizer": "a step ends where {optimizer}, the optimizer that stepped first, has stepped",
+    "backward": "no optimizer was made, so a step ends where a backward pass has ended",
+    None: "no optimizer stepped and no backward pass ended, so the whole run is one window; "
+    "gpututor.step() at the end of each round of your loop marks its steps",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One finished run, ready to be shown. Without a ledger, `why_none` says why."""
+
+    request: Request
+    ended: Ended
+    machine: Machine | None
+    timeline: Timeline | None
+    ledger: Ledger | None
+    tape: Tape | None
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+    why_none: str | None = None
+
+    @property
+    def usd_per_hour(self) -> float | None:
+        """Price of the machine, or None where nobody rents it out."""
+        return self.machine.usd_per_hour if self.machine else None
+
+    @property
+    def usd_per_1000_steps(self) -> float | None:
+        """What a thousand such steps cost in US dollars; None without steps or price."""
+        step_ns = self.ledger.step_ns if self.ledger else None
+        if step_ns is None or self.usd_per_hour is None:
+            return None
+        return 1000 * step_ns / NS_PER_S / 3600 * self.usd_per_hour
+
+    @property
+    def memory_peak_bytes(self) -> int | None:
+        """The most that the card's memory held, or None where it wasn't followed."""
+        peak: int | None = self.ended.told.get("memory_peak_bytes")
+        return peak
+
+
+def simulated(request: Request, ended: Ended, folder: Path) -> Outcome:
+    """The outcome of a run on the simulated card."""
+    machine = machine_named(request.machine or None)
+    notes = _notes(request, ended.told)
+    if not ended.whole:
+        return _without(request, ended, machine, _died(ended))
+    tape = tape_file.load(folder / TAPE)
+    if not ended.told["n_launches"]:
+        return _without(request, ended, machine, _touched_nothing(ended, machine))
+    try:
+        timeline = tape.price(machine, versions=(("torch", ended.told["torch"]),))
+    except TimelineError as error:
+        return _without(request, ended, machine, str(error))
+    ledger = charge(timeline, machine.card, device=0 if machine.n_cards > 1 else None)
+    found = find_causes(timeline, ledger)
+    return Outcome(request, ended, machine, timeline, ledger, tape, found, notes)
+
+
+def _without(request: Request, ended: Ended, machine: Machine | None, why: str) -> Outcome:
+    return Outcome(request, ended, machine, None, None, None, (), (), why)
+
+
+def _died(ended: Ended) -> str:
+    n_steps = ended.told.get("n_steps", 0)
+    seen = f"until then it had done {n_steps} steps" if n_steps else "it had not finished a step"
+    if ended.told.get("step_ns"):
+        seen += f" of {duration(ended.told['step_ns'])} on the simulated card"
+    return f"the process of the script is gone ({ended.how}) and could not write down what it did; {seen}"
+
+
+def _touched_nothing(ended: Ended, machine: Machine) -> str:
+    long = f"{ended.told['seconds']:.1f} s"
+    if ended.told["error"] is not None:
+        return f"the script failed after {long}, before it launched anything on the simulated {machine.card.name}"
+    return f"the script ran {long} and launched nothing on the simulated {machine.card.name}; {SET_A_DEVICE}"
+
+
+def _notes(request: Request, told: dict[str, Any]) -> tuple[str, ...]:
+    """What a reader must know to judge the numbers."""
+    if "steps_are" not in told:
+        return ()
+    notes = [WHAT_A_STEP_IS[told["steps_are"]].format(optimizer=told["optimizer"])]
+    left_out, n_steps = told["n_left_out"], told["n_steps"]
+    if told["steps_are"] and left_out < request.skip:
+        notes.append(f"the run had {n_steps} step{'s' if n_steps > 1 else ''}, so the set-up before is in the ledger too")
+    if not told["kept_whole"]:
+        notes.append(f"the run was long: the ledger is that of {told['n_kept']:,} of its {n_steps:,} steps")
+    if not request.numerics:
+        notes.append("numerics were off, so nothing was computed; losses and accuracies mean nothing")
+    return (*notes, VIRTUAL_CLOCK, TIMES_PRINTED)

@@ -1,0 +1,154 @@
+"""The report of a run as text for a terminal, 80 columns or more."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from gpututor import timeline_file
+from gpututor.causes import Finding
+from gpututor.ledger import Ledger, Row, rows
+from gpututor.model import tape_file
+from gpututor.run.outcome import Outcome
+from gpututor.text import dollars, duration, percent
+
+WIDTH_WITHOUT_TERMINAL = 120
+WIDE = 110  # columns from which there is room for what each account means
+GAUGE_WORDS = {"wall": "Wall time", "busy": "Busy", "sm_fill": "SM fill", "mfu": "MFU"}
+
+
+def console() -> Console:
+    """Where reports are printed: the terminal, or plain text of a fixed width."""
+    return Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL, highlight=False)
+
+
+def save(outcome: Outcome, path: Path) -> Iterator[str]:
+    """Write timeline and tape; a sentence for each file.
+
+    Raises:
+        OSError: the disk is full or read-only.
+    """
+    if outcome.timeline is None:
+        yield f"Nothing was saved: {outcome.why_none}."
+        return
+    timeline_file.save(outcome.timeline, path)
+    yield f"The timeline is in {path}."
+    if outcome.tape is not None:
+        beside = path.with_name(f"{path.name.partition('.')[0]}.tape.gz")
+        tape_file.save(outcome.tape, beside)
+        yield f"The tape, which can be priced on other machines, is in {beside}."
+
+
+def show(outcome: Outcome, console: Console) -> None:
+    """Print the report."""
+    console.print(Group(*parts(outcome, console.width)))
+
+
+def parts(outcome: Outcome, width: int) -> Iterator[RenderableType]:
+    """The report's blocks from top to bottom."""
+    yield Text("")
+    yield head(outcome)
+    if outcome.ledger is None:
+        yield Text(f"No ledger: {outcome.why_none}.")
+        return
+    yield Text("")
+    yield waterfall(outcome.ledger, width)
+    yield Text("")
+    yield from (finding(found) for found in outcome.findings)
+    yield money(outcome)
+    yield Text("")
+    yield from (Padding(Text(f"{note[0].upper()}{note[1:]}.", style="dim"), (0, 0, 0, 0)) for note in outcome.notes)
+
+
+def head(outcome: Outcome) -> Text:
+    """What ran, where, how far, and how it ended."""
+    ledger, ended = outcome.ledger, outcome.ended
+    word = "Measured" if outcome.request.here else "Simulated"
+    where = f"{outcome.machine.card.name} · {outcome.machine.name}" if outcome.machine else "this machine's GPU"
+    lines = [(f"{word} · {where} · {outcome.request.name}", "bold")]
+    if ledger is not None and ledger.step_ns is not None:
+        n_left_out = ended.told.get("n_left_out", 0)
+        left_out = f", {n_left_out} before left out" if n_left_out else ""
+        lines.append((f"\n{ledger.n_steps:,} steps of {duration(ledger.step_ns)}{left_out}", ""))
+    elif ledger is not None:
+        lines.append((f"\none window of {duration(ledger.window_ns)}", ""))
+    if outcome.memory_peak_bytes is not None and outcome.machine is not None:
+        of = outcome.machine.card.memory_bytes / 2**30
+        lines.append((f" · memory peak {outcome.memory_peak_bytes / 2**30:.2f} of {of:.0f} GiB", ""))
+    lines.append((f"\nhere: {ended.seconds:.1f} s, {ended.host_memory_peak_bytes / 2**30:.1f} GiB of memory", "dim"))
+    if ended.stopped:
+        lines.append((f", stopped {ended.stopped}", "dim"))
+    elif ended.status:
+        lines.append((f"; the script ended with {ended.how}", ""))
+    return Text.assemble(*lines)
+
+
+def waterfall(ledger: Ledger, width: int) -> Table:
+    """From wall time down to useful work: name, bar, share, time a step."""
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    for _ in range(2):
+        table.add_column(no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    if width >= WIDE:
+        table.add_column()
+    wide = 24 if width < WIDE else 30
+    for row in rows(ledger):
+        gauge = row.kind == "gauge"
+        name = GAUGE_WORDS.get(row.name, row.label) if gauge else f"  − {row.label}"
+        share = "—" if row.share is None else percent(row.share)
+        long = duration(row.ns / (ledger.n_steps or 1)) if row.share is not None else ""
+        cells = [name, bar(row, wide), share, long]
+        if width >= WIDE:
+            cells.append(_meaning(row))
+        table.add_row(*cells, style="bold" if gauge else "")
+    return table
+
+
+def bar(row: Row, wide: int) -> str:
+    """The row's place on the scale of the whole window, at least an eighth of a cell where there is anything."""
+    if row.share is None:
+        return ""
+    lo, hi = sorted((row.start_share, row.end_share))
+    before, upto = round(lo * wide), round(hi * wide)
+    return " " * min(before, wide - 1) + ("█" if row.kind == "gauge" else "▒") * max(upto - before, 1 if row.share else 0)
+
+
+def _meaning(row: Row) -> Text:
+    from gpututor.ledger import MEANING
+
+    return Text(row.reason or (MEANING[row.account] if row.account else ""), style="dim")
+
+
+def finding(found: Finding) -> RenderableType:
+    """Cause and share, then what proves it and what to try."""
+    share = "" if found.share is None else f"  {percent(found.share)} of the time"
+    lines = [Text.assemble((found.cause.value, "bold"), share)]
+    if found.evidence:
+        lines.append(Text("; ".join(e.text for e in found.evidence)))
+    if found.change:
+        lines.append(Text(f"Try: {found.change.replace('`', '')}"))
+    if found.gain:
+        lines.append(Text(f"Expect: {found.gain.text}"))
+    return Padding(Group(lines[0], *(Padding(line, (0, 0, 0, 2)) for line in lines[1:])), (0, 0, 1, 0))
+
+
+def money(outcome: Outcome) -> Text:
+    """Price of the machine, of 1,000 steps, and what of it buys waiting."""
+    ledger, machine = outcome.ledger, outcome.machine
+    if machine is None or machine.usd_per_hour is None or ledger is None:
+        where = machine.name if machine else "this machine"
+        return Text(f"There is no price for {where}.")
+    idle = percent(ledger.idle_ns / ledger.window_ns)
+    text = f"{dollars(machine.usd_per_hour)} an hour ({machine.price_basis}); {idle} of it buys waiting."
+    if outcome.usd_per_1000_steps is not None:
+        text = f"1,000 steps cost {dollars(outcome.usd_per_1000_steps)} at {text}"
+    return Text(text)
+
+

@@ -1,0 +1,107 @@
+"""The report of a run as JSON, for programs. The same run always gives the same figures; names carry the units.
+
+Layout of version 1::
+
+    {"format": "gpututor-run", "version": 1,
+     "script": name, "arguments": [text, …],
+     "origin": "simulated" | "measured",
+     "machine": name, "card": name, "usd_per_hour": number,
+     "clock": "virtual", "numerics": true | false,
+     "ended": {"status", "how", "stopped", "error", "seconds", "host_memory_peak_bytes"},
+     "steps": {"found_by": "marked" | "optimizer" | "backward" | null, "n_run", "n_left_out", "n_kept",
+               "step_ns", "losses": [number, …]},         # losses of the kept steps, null where none was found
+     "gauges": {"busy_share", "gpu_util_share", "sm_fill_share", "mfu"},
+     "reasons": {gauge: text},                            # why a gauge is null
+     "window_ns": integer, "accounts_ns": {account: integer},      # the accounts sum to the window
+     "memory_peak_bytes": integer, "n_kernels": integer,
+     "usd_per_1000_steps": number,
+     "findings": [{"cause", "account", "share", "evidence": [{"name", "value", "unit", "text"}, …],
+                   "change", "gain": {"from_ns", "to_ns", "per"}, "confidence", "lesson"}, …],
+     "notes": [text, …], "why_no_ledger": text}
+
+`null` means that it isn't known. A later version may add names; it takes none away without another version.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpututor.causes import Finding
+from gpututor.run.outcome import Outcome
+
+FORMAT, VERSION = "gpututor-run", 1
+
+
+def document(outcome: Outcome) -> dict[str, Any]:
+    """The outcome as plain data."""
+    request, ended, ledger = outcome.request, outcome.ended, outcome.ledger
+    told, machine = ended.told, outcome.machine
+    label = outcome.timeline.label if outcome.timeline else None
+    steps = outcome.timeline.steps if outcome.timeline else ()
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "script": request.name,
+        "arguments": list(request.arguments),
+        "origin": label.origin.value if label else "measured" if request.here else "simulated",
+        "machine": machine.name if machine else None,
+        "card": machine.card.name if machine else label.card if label else None,
+        "usd_per_hour": outcome.usd_per_hour,
+        "clock": request.clock,
+        "numerics": request.numerics,
+        "ended": {
+            "status": ended.status,
+            "how": ended.how,
+            "stopped": ended.stopped,
+            "error": told.get("error"),
+            "seconds": round(ended.seconds, 3),
+            "host_memory_peak_bytes": ended.host_memory_peak_bytes or None,
+        },
+        "steps": {
+            "found_by": told.get("steps_are"),
+            "n_run": told.get("n_steps", 0),
+            "n_left_out": told.get("n_left_out", 0),
+            "n_kept": ledger.n_steps if ledger else 0,
+            "step_ns": ledger.step_ns if ledger else None,
+            "losses": [step.loss for step in steps],
+        },
+        **_figures(outcome),
+        "memory_peak_bytes": outcome.memory_peak_bytes,
+        "usd_per_1000_steps": outcome.usd_per_1000_steps,
+        "findings": [finding_fields(found) for found in outcome.findings],
+        "notes": list(outcome.notes),
+        "why_no_ledger": outcome.why_none,
+    }
+
+
+def _figures(outcome: Outcome) -> dict[str, Any]:
+    ledger = outcome.ledger
+    if ledger is None:
+        return {"gauges": None, "reasons": {}, "window_ns": None, "accounts_ns": None, "n_kernels": None}
+    return {
+        "gauges": {
+            "busy_share": ledger.busy_share,
+            "gpu_util_share": ledger.gpu_util_share,
+            "sm_fill_share": ledger.sm_fill_share,
+            "mfu": ledger.mfu,
+        },
+        "reasons": dict(ledger.reasons),
+        "window_ns": ledger.window_ns,
+        "accounts_ns": {account.name.lower(): ns for account, ns in ledger.charged_ns.items()},
+        "n_kernels": ledger.n_kernels,
+    }
+
+
+def finding_fields(found: Finding) -> dict[str, Any]:
+    """A finding as plain data."""
+    gain = found.gain
+    return {
+        "cause": found.cause.name.lower(),
+        "account": found.account.name.lower() if found.account else None,
+        "share": found.share,
+        "evidence": [{"name": e.name, "value": e.value, "unit": e.unit, "text": e.text} for e in found.evidence],
+        "change": found.change or None,
+        "gain": {"from_ns": gain.from_ns, "to_ns": gain.to_ns, "per": gain.per} if gain else None,
+        "confidence": found.confidence.words,
+        "lesson": found.lesson,
+    }

@@ -1,0 +1,153 @@
+"""Which values are known with numerics off, and what happens where one isn't.
+
+Nothing large is computed then, but a program steers itself by small things: lengths, masks, token ids, a step counter.
+So whole numbers and booleans up to `WHOLE_KEPT` elements and fractions up to `FRACTIONS_KEPT` are still
+computed, as long as they come from the host or from other known values. All else is followed by shape only. A known
+tensor that something unknown is written into is known no more.
+What a program may do with a value that isn't known: copy it, print it (as "not computed"), read it with `.item()`
+for a log (a `NotComputed`). What decides a size or a branch raises `NumericsOff`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from gpututor.errors import NumericsOff
+from gpututor.simgpu.bits import mark
+from gpututor.simgpu.forms import Form, form_of
+from gpututor.simgpu.tensor import SimTensor
+
+TAKEN_AS_FINITE = frozenset({"aten::_amp_foreach_non_finite_check_and_unscale_"})
+"""Ops that look for numbers out of range; with numerics off they find none, as in a healthy run."""
+
+
+def host(t: SimTensor) -> torch.Tensor | None:
+    """The tensor's values where they are known, else None."""
+    return None if t.host is None or t.block.lost else t.host
+
+
+def tensors(args: Any) -> Iterator[torch.Tensor]:
+    """The tensors among arguments, those in lists too."""
+    for a in args:
+        if isinstance(a, torch.Tensor):
+            yield a
+        elif type(a) is list or type(a) is tuple:
+            yield from tensors(a)
+
+
+def all_known(*groups: Any) -> bool:
+    """Whether every tensor among these arguments has known values."""
+    return all(type(t) is not SimTensor or host(t) is not None for group in groups for t in tensors(group))
+
+
+def written(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[SimTensor]:
+    """The tensors that the op writes into."""
+    found = []
+    for k, argument in enumerate(op._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            value = args[k] if k < len(args) else kwargs.get(argument.name)
+            found += [t for t in tensors((value,)) if type(t) is SimTensor]
+    return found
+
+
+def concerns(op: Any, outs: tuple[Form | None, ...], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether an op on such tensors can make a known value, or spoil one."""
+    if any(t.form.kept for t in written(op, args, kwargs)):
+        return True
+    small = (type(t) is not SimTensor or t.form.kept for t in tensors((*args, *kwargs.values())))
+    return bool(outs) and all(f is None or f.kept for f in outs) and all(small)
+
+
+def compute(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The op's results if all that goes in is known; else None, and what it writes into is known no more."""
+    if all_known(args, kwargs.values()):
+        return op(*[_plain(a) for a in args], **{k: _plain(v, k) for k, v in kwargs.items()})
+    if op._schema.name not in TAKEN_AS_FINITE:
+        for t in written(op, args, kwargs):
+            t.block.lost = True
+    return None
+
+
+def _plain(a: Any, name: str = "") -> Any:
+    if type(a) is SimTensor:
+        return a.host
+    if name == "device" and a is not None:
+        return torch.device("cpu")
+    return [_plain(x) for x in a] if type(a) is list or type(a) is tuple else a
+
+
+def on_meta(a: Any) -> Any:
+    """An argument with its tensors on torch's meta device, for an op that only shapes matter to."""
+    if type(a) is SimTensor:
+        form = a.form
+        return mark(torch.empty_strided(form.size, form.stride, dtype=form.dtype, device="meta"), form)
+    if isinstance(a, torch.Tensor):
+        return a if a.device.type == "meta" else a.to("meta")
+    return [on_meta(x) for x in a] if type(a) is list or type(a) is tuple else a
+
+
+def shapes(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], guess: bool = False) -> Any:
+    """The op's results as far as shapes go: on torch's meta device, or computed where values give the shape.
+
+    With `guess` nothing is computed; what torch can't do on shapes alone is torch's error.
+    """
+    hosted = {k: on_meta(v) for k, v in kwargs.items()}
+    if hosted.get("device") is not None:
+        hosted["device"] = torch.device("meta")
+    try:
+        return op(*map(on_meta, args), **hosted)
+    except (NotImplementedError, RuntimeError):
+        if guess or not all_known(args, kwargs.values()):
+            raise
+        return op(*[_plain(a) for a in args], **{k: _plain(v, k) for k, v in kwargs.items()})
+
+
+def sized_by_masks(op: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The same arguments where masks, whose values are known, decide the size: numbers in place of the masks.
+
+    Raises:
+        NumericsOff: the size depends on values that are not known.
+    """
+    name = op._schema.name.removeprefix("aten::")
+    if name == "index":
+        places: list[Any] = []
+        for i in args[1]:
+            is_mask = isinstance(i, torch.Tensor) and i.dtype in (torch.bool, torch.uint8)
+            places += read_any(i, "indexing by a mask").nonzero().unbind(1) if is_mask else [i]
+        return args[0], places, *args[2:]
+    raise NumericsOff(
+        f"{name} gives a tensor whose size depends on values, and with numerics off they were not computed; "
+        "open the session with numerics=True"
+    )
+
+
+def dense(size: torch.Size, like: Form) -> Form:
+    """The form of a dense tensor of this size, of the dtype and on the card of another one."""
+    return form_of(size, torch.empty(size, device="meta").stride(), like.dtype, like.device.index)
+
+
+def read_any(t: torch.Tensor, what: str) -> torch.Tensor:
+    """The values of a simulated tensor or of one on the CPU.
+
+    Raises:
+        NumericsOff: they are not known.
+    """
+    return read(t, what) if type(t) is SimTensor else t
+
+
+def read(t: SimTensor, what: str) -> torch.Tensor:
+    """The values, which `what` can't do without.
+
+    Raises:
+        NumericsOff: they are not known.
+    """
+    found = host(t)
+    if found is None:
+        raise NumericsOff(
+            f"{what} needs the values of a tensor made with numerics off, and they were not computed; "
+            "open the session with numerics=True"
+        )
+    return found

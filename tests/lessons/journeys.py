@@ -1,0 +1,149 @@
+"""What a reader does in each lesson, for the browser tests and for tools/page_speed.py: one entry a lesson."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpututor.cards import DEFAULT_MACHINE, machine
+from tests.browser import Server, Visit, served
+from tests.lessons.reading import ROOT, Notebook
+
+DEFAULT_CARD = machine(DEFAULT_MACHINE).card.name
+BEFORE_THE_GUESS = ("head", "guess_card", "run_panel", "recall", "result")  # result: the line in its place
+FOR_SOME = ("recall", "instructors")  # shown until the run, and to instructors
+RUN_BUTTON = re.compile("^(Run|Train)")
+SHOWN = """names => names.every(name => [...document.querySelectorAll(`[data-cell-name="${name}"]`)]
+    .some(cell => cell.getBoundingClientRect().height > 0))"""
+DRAWN = """drawings => drawings.map(drawing => drawing.toDataURL ? drawing.toDataURL()
+    : [...drawing.querySelectorAll("path, text, rect")].map(
+        mark => [mark.getAttribute("d"), mark.getAttribute("transform"), mark.textContent].join()).join())"""
+
+
+@dataclass(frozen=True)
+class Control:
+    """One control of a lesson: how it is moved, the cell that draws what follows, and how it is moved back.
+
+    Without `back`, moving it again goes on in the same direction.
+    """
+
+    name: str
+    move: Callable[[Visit], None]
+    drawn_in: str
+    back: Callable[[Visit], None] | None = None
+
+
+@dataclass(frozen=True)
+class Journey:
+    """A reader's way through one lesson. `option` is the guess; `shorter` makes its run short: (text, other text)."""
+
+    file: str
+    option: str
+    controls: tuple[Control, ...]
+    charts: tuple[str, ...]
+    shorter: tuple[str, str] | None = None
+
+    @property
+    def later(self) -> list[str]:
+        """The cells that open after the run."""
+        shown = Notebook(ROOT / "lessons" / self.file).showing_cells
+        return [name for name in shown if name not in FOR_SOME]
+
+    def wait_until_open(self, page: Visit) -> None:
+        """Until a new reader's page is ready for the guess: the run panel's hint is computed."""
+        page.wait_for("run_panel", "Opens once you have guessed.")
+
+    def guess(self, page: Visit) -> None:
+        """Choose the option, and wait until the run opens."""
+        page.cell("guess_card").get_by_text(self.option, exact=True).first.click()
+        page.cell("run_panel").filter(has_not_text="Opens once").first.wait_for()
+
+    def run(self, page: Visit) -> None:
+        """Press the button."""
+        page.page.get_by_role("button", name=RUN_BUTTON).first.click()
+
+    def wait_until_finished(self, page: Visit, within_s: float = 60.0) -> None:
+        """Until every later cell shows something and every chart is drawn."""
+        page.page.wait_for_function(SHOWN, arg=self.later, timeout=within_s * 1000)
+        for cell in self.charts:
+            page.wait_for_chart(cell)
+
+
+def press(cell: str, key: str, *, nth: int = 0) -> Callable[[Visit], None]:
+    """Presses a key on the cell's slider."""
+    return lambda page: page.cell(cell).get_by_role("slider").nth(nth).press(key)
+
+
+def choose(cell: str, *, nth: int) -> Callable[[Visit], None]:
+    """Chooses one of the cell's options by its place."""
+    return lambda page: page.cell(cell).get_by_role("radio").nth(nth).click()
+
+
+def select(cell: str, value: str) -> Callable[[Visit], None]:
+    """Selects from the cell's drop-down list."""
+
+    def move(page: Visit) -> None:
+        page.cell(cell).locator("select").select_option(label=value)
+
+    return move
+
+
+JOURNEYS = (
+    Journey(
+        "01_the_gauge.py",
+        "about a hundredth",
+        (
+            Control("rows", press("model_head", "ArrowRight"), "model"),
+            Control("card", select("model_head", "T4"), "model", select("model_head", DEFAULT_CARD)),
+            Control("program in the ledger", choose("ledger", nth=2), "ledger", choose("ledger", nth=0)),
+        ),
+        ("model",),
+    ),
+    Journey(
+        "02_the_25_percent_mystery.py",
+        "about twice as fast",
+        (
+            Control("host's speed", press("model", "ArrowLeft"), "model"),
+            Control(
+                "view of the timeline", choose("timeline_head", nth=-1), "timeline", choose("timeline_head", nth=0)
+            ),
+            Control("window of the timeline", press("timeline_head", "ArrowLeft", nth=1), "timeline"),
+        ),
+        ("timeline", "model", "learned"),
+        ("N_STEPS = 200", "N_STEPS = 12"),
+    ),
+)
+
+
+def picture(page: Visit, cell: str) -> str:
+    """What a cell shows, as text that changes when its chart or its words do."""
+    drawn = page.cell(cell).locator(".vega-embed svg, .vega-embed canvas").evaluate_all(DRAWN)
+    return "\n".join([*page.cell(cell).all_inner_texts(), *drawn])
+
+
+def shortened(folder: Path, *, long: str = "") -> Path:
+    """A copy of the lessons with short runs, below `folder`; `long` names a lesson of which a second, whole copy lies
+    beside the short one, as long_NAME."""
+    copied = folder / "lessons"
+    shutil.copytree(ROOT / "lessons", copied, ignore=shutil.ignore_patterns("session", "cache", "__pycache__"))
+    if long:
+        shutil.copy(copied / long, copied / f"long_{long}")
+    for journey in JOURNEYS:
+        if journey.shorter:
+            path = copied / journey.file
+            source = path.read_text(encoding="utf-8")
+            assert source.count(journey.shorter[0]) == 1, f"{journey.file} has no single {journey.shorter[0]!r}"
+            path.write_text(source.replace(*journey.shorter), encoding="utf-8")
+    return copied
+
+
+@contextmanager
+def course(lessons: Path, scratch: Path) -> Iterator[Server]:
+    """These lessons served with a home of their own, `scratch`/home."""
+    env = {"PYTHONPATH": str(ROOT), "GPUTUTOR_HOME": str(scratch / "home"), "OMP_NUM_THREADS": "1"}
+    with served(lessons, scratch, env) as server:
+        yield server
