@@ -94,6 +94,10 @@ class SessionRunning(GpututorError, RuntimeError):
     """A second simulated GPU was started in a process that has one at work."""
 
 
+class GraphBreak(GpututorError, RuntimeError):
+    """A function that was to be compiled as one graph does something that no graph can hold."""
+
+
 class NumericsOff(GpututorError, RuntimeError):
     """A program needs a value that a simulated GPU without numerics does not compute."""
 
@@ -119,3 +123,11 @@ class CardFull(GpututorError, MemoryError):
         )
         self.wanted_bytes, self.capacity_bytes, self.free_bytes = wanted_bytes, capacity_bytes, free_bytes
         self.used_bytes, self.cached_bytes = used_bytes, cached_bytes
+
+
+class RanksDisagree(GpututorError, RuntimeError):
+    """Ranks of one process group call different collectives, or one waits for another that has ended."""
+
+
+class RankFailed(GpututorError, RuntimeError):
+    """One of several simulated processes raised; the original exception is the cause."""

@@ -77,7 +77,7 @@ class Lane:
 
     kind: LaneKind
     name: str
-    device: int | None = None  # GPU index; None for host threads
+    device: int | None = None  # GPU index; None for host threads, unless they drive one GPU alone
 
 
 @dataclass(frozen=True, slots=True)

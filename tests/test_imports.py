@@ -43,13 +43,14 @@ ORDER = (
     ("page",),
     ("exercises",),
     ("run",),
+    ("bench",),
     ("cli",),
     ("__main__",),
 )
 LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}
 
 # Where torch may be imported when a module is loaded. The lab's worker and the recorder ask for it inside functions.
-MAY_LOAD_TORCH = {"simgpu", "measure", "jobs"}
+MAY_LOAD_TORCH = {"simgpu", "measure", "jobs", "bench"}
 HEAVY = {"torch", "marimo", "altair", "pynvml", "numpy"}
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

@@ -41,8 +41,11 @@ class Job:
 
 
 def _seq2seq(progress: Progress, n_steps: int, machine: Machine) -> dict[str, Any]:
+    import torch
+
     from gpututor.experiments.seq2seq import train
 
+    torch.set_num_threads(1)  # as in the lab: sums come out the same everywhere, and one word has no work for two
     return train(progress, n_steps=n_steps, n_kept=min(n_steps, N_ACCOUNTED), machine=machine.name)
 
 
@@ -96,27 +99,28 @@ def job_command(
     if name not in JOBS:
         raise NotKnown("job", name, JOBS)
     machine = machine_named(machine_name)
-    ran = run_job(JOBS[name], machine, steps, with_sensitivity=with_sensitivity, quiet=as_json)
-    if save is not None:
-        _save(ran, save)
+    if save is not None and not save.parent.is_dir():
+        raise click.ClickException(f"there is no folder {save.parent} to save the timeline in")
+    ran = run_job(JOBS[name], machine, steps, with_sensitivity=with_sensitivity)
     if as_json:
         click.echo(json.dumps(as_data(name, ran), indent=2))
     else:
         from gpututor.cli.job_tables import print_run
 
         print_run(ran)
-        if save is not None:
-            click.echo(f"The timeline is in {save}.")
+    if save is not None:
+        _save(ran, save)
+        click.echo(f"The timeline is in {save}.", err=True)
     return 0 if ran.n_done == steps else INTERRUPTED
 
 
-def run_job(job: Job, machine: Machine, n_steps: int, *, with_sensitivity: bool, quiet: bool) -> Ran:
+def run_job(job: Job, machine: Machine, n_steps: int, *, with_sensitivity: bool) -> Ran:
     """Train, and account for every step.
 
     Raises:
         ExperimentError: stopped before the first step.
     """
-    with tempfile.TemporaryDirectory(prefix="gpututor-") as folder, _progress(n_steps, job.sample, quiet) as tell:
+    with tempfile.TemporaryDirectory(prefix="gpututor-") as folder, _progress(n_steps, job.sample) as tell:
         with _interrupted() as stop_asked:
             progress = Progress(tell, stop_asked, Path(folder))
             try:
@@ -136,8 +140,8 @@ def _varied(tape: Tape, machine: Machine) -> Sensitivity:
 
 
 @contextmanager
-def _progress(n_steps: int, sample: str, quiet: bool) -> Iterator[Callable[[int, int, str, object], None]]:
-    """A bar on stderr; nothing there when nobody looks."""
+def _progress(n_steps: int, sample: str) -> Iterator[Callable[[int, int, str, object], None]]:
+    """A bar on stderr; nothing where that is no terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
@@ -149,7 +153,8 @@ def _progress(n_steps: int, sample: str, quiet: bool) -> Iterator[Callable[[int,
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}"),
     )
-    with Bar(*columns, console=Console(stderr=True), transient=True, disable=quiet) as bar:
+    console = Console(stderr=True)
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("", total=n_steps, note="")
         yield lambda k, n, note, partial: bar.update(task, completed=k, total=n, note=note)
 

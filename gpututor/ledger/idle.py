@@ -77,14 +77,14 @@ class Thread:
 class Host:
     """The host's side of a timeline, made once and asked about each idle gap."""
 
-    def __init__(self, timeline: Timeline, device_spans: Iterable[Span]) -> None:
+    def __init__(self, timeline: Timeline, device_spans: Sequence[Span]) -> None:
         work = sorted(
             (s.start_ns, s.launch is None, k, s.launch) for k, s in enumerate(device_spans) if s.end_ns > s.start_ns
         )
         self._work_starts = [start for start, _, _, _ in work]
         self._work_launches = [launch for _, _, _, launch in work]
         to_host = {s.launch for s in timeline.spans if s.activity is Activity.COPY_TO_HOST}
-        lanes = _by_lane(timeline)
+        lanes = _by_lane(timeline, {timeline.lanes[s.lane].device for s in device_spans})
         self._calls = _calls(lanes)
         self._threads = {lane: _thread(spans, to_host) for lane, spans in lanes.items()}
         self._order = _asked_in_order(lanes)
@@ -125,9 +125,16 @@ class Host:
                 yield Piece(start, end, account)
 
 
-def _by_lane(timeline: Timeline) -> dict[int, list[Span]]:
-    """Spans of each host thread by start, the longer first where two start together."""
-    lanes: dict[int, list[Span]] = {k: [] for k, lane in enumerate(timeline.lanes) if lane.kind is LaneKind.HOST}
+def _by_lane(timeline: Timeline, gpus: AbstractSet[int | None]) -> dict[int, list[Span]]:
+    """Spans of each host thread by start, the longer first where two start together.
+
+    A thread that belongs to another GPU than these (another rank's) is left out.
+    """
+    lanes: dict[int, list[Span]] = {
+        k: []
+        for k, lane in enumerate(timeline.lanes)
+        if lane.kind is LaneKind.HOST and (lane.device is None or not gpus or lane.device in gpus)
+    }
     for span in timeline.spans:
         if span.lane in lanes and span.end_ns > span.start_ns:
             lanes[span.lane].append(span)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 LOG_COLUMNS = 5
-"""Of each request or return: change of the bytes in use, of the bytes asked for, of the number and bytes of rests (cached
-pieces of segments that are in use elsewhere), and of the bytes that were given back but wait for a stream."""
+"""Of each request or return: change of the bytes in use, of the bytes asked for, of the number and bytes of rests
+(cached pieces of segments that are in use elsewhere), and of the bytes given back that wait for a stream."""
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """The parts of a caching allocator: sizes, pieces, lots of cached pieces, and what it needs of the machine around it.
 
-Source of the sizes: PyTorch, c10/cuda/CUDACachingAllocator.cpp at commit 001074d (2025); the names are given beside them.
+Source of the sizes: PyTorch, c10/cuda/CUDACachingAllocator.cpp at commit 001074d (2025); its names stand beside them.
 """
 
 from __future__ import annotations

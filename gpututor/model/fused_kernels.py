@@ -18,7 +18,7 @@ SMALLEST_BLOCK, LARGEST_BLOCK, THREADS = 256, 1024, 128
 # Source: torch 2.13, torch/_inductor/choices.py, should_use_persistent_reduction, inner reductions.
 PERSISTENT_LENGTH = 1024
 ROW_BLOCK_ELEMENTS, ROW_THREADS = 2048, 256  # of a block of a reduction; the autotuner's choice varies, an assumption
-# Tensors that one kernel over lists of tensors can take. Source: codegen/triton_combo_kernel.py, MAX_NUM_ARGS.
+# Tensors that one kernel over lists of tensors can take. Source: config.py, combo_kernel_max_num_args.
 MOST_TENSORS = 250
 MOST_NAMES = 5
 SPLIT_ROWS, SPLIT_INNER_LENGTH, SPLIT_OUTER_LENGTH = 5120, 8192, 32

@@ -115,6 +115,9 @@ class Queue:
 
     def op(self, op: PricedOp) -> None:
         """The host runs one framework op; its kernels join the current stream."""
+        if self._sink is None:
+            self._op_unseen(op)
+            return
         t = self.host_ns
         sink = self._sink
         lane = op.host_lane
@@ -142,6 +145,38 @@ class Queue:
                 sink.append(Span(lane, Activity.DISPATCH, op.name, t, t + part))
             t += part
         self.host_ns = t
+
+    def _op_unseen(self, op: PricedOp) -> None:
+        """The same without spans, which is what every op of a running program goes through."""
+        kernels = op.kernels
+        n = len(kernels)
+        if not n:
+            self.host_ns += op.python_ns + op.dispatch_ns
+            return
+        part, rest = divmod(op.dispatch_ns, n + 1)
+        t = self.host_ns + op.python_ns + rest
+        before_ns, stream = part + op.launch_ns, self.stream
+        card, ready = self.stream_card[stream], self.stream_ns[stream]
+        pending, shared = self._pending[card], self._shared[card]
+        for _, long_ns, work in kernels:
+            t += before_ns
+            if len(pending) >= QUEUE_DEPTH:
+                waited = pending.popleft()
+                if waited > t:
+                    t = waited
+            start = t + self._latency_ns
+            if ready and ready + self._gap_ns > start:
+                start = ready + self._gap_ns
+            if shared:
+                start = self._when_there_is_room(card, start, long_ns, work)
+            ready = start + long_ns
+            pending.append(ready)
+            self.summed_kernel_ns += long_ns
+        if not shared:
+            self._last[card] = (start, work)
+        self.stream_ns[stream] = ready
+        self.n_launches += n
+        self.host_ns = t + part
 
     def _launch(self, t: int, lane: int, launch_ns: int, name: str, long_ns: int, work: KernelWork) -> int:
         """Put one kernel into the current stream at host time `t`; gives the host time after the call."""

@@ -112,7 +112,9 @@ class EndRun:
     """What follows belongs to no step any more."""
 
 
-OneCardEntry = TapeOp | CopyCall | Sync | HostWork | UseStream | RecordEvent | WaitEvent | GraphReplay | BeginStep | EndRun
+OneCardEntry = (
+    TapeOp | CopyCall | Sync | HostWork | UseStream | RecordEvent | WaitEvent | GraphReplay | BeginStep | EndRun
+)
 Entry = OneCardEntry | CardsEntry
 
 
@@ -122,15 +124,15 @@ class Pricer:
     def __init__(self, machine: Machine, what_if: WhatIf = AS_IT_IS) -> None:
         self.machine, self.what_if = machine, what_if
         self.sync_ns = sync_ns(machine.host)
-        self._ops: dict[int, tuple[TapeOp, PricedOp]] = {}  # by identity: hashing an op costs more than playing it
+        self.ops: dict[int, tuple[TapeOp, PricedOp]] = {}  # by identity: hashing an op costs more than playing it
         self._copies: dict[CopyCall, tuple[int, int]] = {}
         self._graphs: dict[int, tuple[GraphReplay, PricedGraph]] = {}  # by identity, like the ops
 
     def op(self, op: TapeOp) -> PricedOp:
         """The op with durations on this machine."""
-        known = self._ops.get(id(op))
+        known = self.ops.get(id(op))
         if known is None:
-            known = self._ops[id(op)] = (op, self._price(op))
+            known = self.ops[id(op)] = (op, self._price(op))
         return known[1]
 
     def _price(self, op: TapeOp) -> PricedOp:

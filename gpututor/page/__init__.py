@@ -6,7 +6,10 @@ reader. Controls are marimo's own. Nothing here computes a result.
 
 from __future__ import annotations
 
-from gpututor.charts import answer_picture, curve, running_mean, strip_svg, timeline_chart, views
+from typing import TYPE_CHECKING, Any
+
+from gpututor import charts
+from gpututor.charts import strip_svg, views
 from gpututor.page.course import LESSONS, START, Lesson, Rung, is_ready, lesson, next_ready
 from gpututor.page.ending import instructor_notes, is_instructor, next_lesson, takeaway
 from gpututor.page.exercise import editor_control, exercise, verdict
@@ -38,6 +41,9 @@ from gpututor.page.sheet import Reader, sheet
 from gpututor.page.sms import SmPicture, sm_picture, sm_pictures
 from gpututor.page.waterfall import waterfall
 from gpututor.page.workloads import against_limit, limits_table, two_bars, useful_money
+
+if TYPE_CHECKING:
+    from gpututor.charts import answer_picture, curve, running_mean, timeline_chart
 
 __all__ = [
     "LESSONS",
@@ -112,3 +118,9 @@ __all__ = [
     "waterfall",
     "window_control",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in charts.LATER:
+        raise AttributeError(f"module 'gpututor.page' has no attribute {name!r}")
+    return getattr(charts, name)

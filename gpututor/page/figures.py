@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import marimo as mo
 
-from gpututor.charts import WORDS, Idle, css_fill, strip_svg, timeline_chart
+from gpututor.charts import WORDS, Idle, css_fill, strip_svg
 from gpututor.ledger import Account, Ledger
 from gpututor.page.parts import escape, html, markup
 from gpututor.text import NBSP, duration, percent
@@ -146,6 +146,8 @@ def timeline_controls(title: str, timeline: Timeline, idle: Idle, view: object, 
 
 def timeline_figure(timeline: Timeline, idle: Idle, window_us: Sequence[float], *, note: str = NOTE) -> mo.Html:
     """Strip and zoomable chart of the window that the slider shows (`window_control(...).value`)."""
+    from gpututor.charts import timeline_chart  # here, because it loads altair
+
     lo, hi = timeline.window_ns
     begin_ns = min(lo + round(window_us[0] * 1000), hi - 1000)
     window_ns = (begin_ns, max(begin_ns + 1000, min(lo + round(window_us[1] * 1000), hi)))

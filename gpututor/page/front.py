@@ -11,8 +11,10 @@ from gpututor.ledger import Row
 from gpututor.page.course import LESSONS, Lesson, Rung, is_ready
 from gpututor.page.links import address
 from gpututor.page.parts import escape, html
+from gpututor.page.sheet import ROWS
 from gpututor.page.waterfall import table
 
+SYMPTOM = {topic: see for topic, see, *_ in ROWS if not isinstance(topic, Rung)}
 RUNG_OF_ROW = {"wall": Rung.WALL, "busy": Rung.BUSY, "sm_fill": Rung.SM_FILL, "mfu": Rung.MFU}
 
 
@@ -51,14 +53,19 @@ def facts(items: Sequence[tuple[str, str, str]]) -> mo.Html:
 
 
 def ledger_map(rows: Sequence[Row], is_done: Callable[[Lesson], bool]) -> str:
-    """The ledger's rows (`ledger.rows(ledger, empty=True)`), each with its lessons: the table of contents.
+    """The ledger's rows (`ledger.rows(ledger, empty=True)`), each with its symptom and lessons: the table of contents.
 
     Lessons that are done have a ring; those that aren't written yet are named without a link. Rows without time and
     without a lesson are left out.
     """
     chips = {row.name: _chips(row, is_done) for row in rows}
     shown = [row for row in rows if row.ns or row.kind == "gauge" or chips[row.name]]
-    return table(shown, lambda row: chips[row.name], "Lessons", "gt-map")
+    return table(shown, lambda row: _symptom(row) + chips[row.name], "Symptom and lessons", "gt-map")
+
+
+def _symptom(row: Row) -> str:
+    seen = SYMPTOM.get(row.account) if row.account else None
+    return f"<small>{escape(seen[:1].upper() + seen[1:])}.</small>" if seen else ""
 
 
 def _chips(row: Row, is_done: Callable[[Lesson], bool]) -> str:

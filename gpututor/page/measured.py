@@ -92,7 +92,7 @@ class OwnGpu:
         result = runner.result
         if result is None or result.folder is None or not result.data or now.phase in UNDER_WAY:
             return panel
-        return html(panel, _drawn(draw, result))
+        return html('<div class="gt gt-findings">', panel, _drawn(draw, result), "</div>")
 
 
 def _drawn(draw: Callable[[StoredResult], object], result: StoredResult) -> object:
@@ -189,7 +189,7 @@ def kernels_table(rows: Sequence[tuple[str, float, float]]) -> str:
     return _table(
         "Length of one kernel",
         ("Measured", "Expected", "Ratio"),
-        [(name, (duration(seen), duration(ours), f"{seen / ours:.2f}")) for name, seen, ours in rows if ours],
+        [(name, (duration(seen), duration(ours), f"{seen / ours:.3g}")) for name, seen, ours in rows if ours],
     )
 
 
@@ -198,9 +198,13 @@ def accounts_table(accounts: Sequence[AccountDifference]) -> str:
     rows = []
     for each in accounts:
         sign = "+" if each.difference_ns > 0 else "−"
-        cells = (duration(each.seen_ns), duration(each.expected_ns), sign + duration(abs(each.difference_ns)))
+        cells = (_time(each.seen_ns), _time(each.expected_ns), sign + duration(abs(each.difference_ns)))
         rows.append((each.account.value, cells))
     return _table("Time of each account in one step", ("Measured", "Expected", "More or less"), rows)
+
+
+def _time(ns: float) -> str:
+    return duration(ns) if ns else "none"
 
 
 def _table(caption: str, titles: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]) -> str:

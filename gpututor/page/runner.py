@@ -10,6 +10,7 @@ the finger five times a second.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from gpututor.store import Store
 Phase = Literal["ready", "queued", "running", "done", "stopped", "failed"]
 
 UNDER_WAY = ("queued", "running")
+WARM_AFTER_S = 2.0  # a worker imports torch, which would take the page's own processor while it opens
 DAMAGED = "The result of your last run can't be read, so this page goes on without it; run it again."
 LOOK_EVERY_S = 0.5  # how soon an idle page's thread notices that its tab is closed
 
@@ -87,7 +89,6 @@ class Runner:
         # With self loops: a button's cell reads the phase, and its own click must redraw it.
         self.get_phase, self._set_phase = mo.state(first.phase, allow_self_loops=True)
         self.get_shown, self._set_shown = mo.state(first, allow_self_loops=True)
-        self._lab.warm()
         # marimo runs a page's cells on one thread. When the page is closed that thread ends, but a
         # mo.Thread isn't told (marimo 0.25.2): should_exit speaks of re-run cells only.
         self._kernel = threading.current_thread()
@@ -128,7 +129,11 @@ class Runner:
         return self._thread.should_exit or not self._kernel.is_alive()
 
     def _work(self) -> None:
+        warm_at_s: float | None = time.monotonic() + WARM_AFTER_S
         while not self.closed:
+            if warm_at_s is not None and time.monotonic() >= warm_at_s:
+                self._lab.warm()
+                warm_at_s = None
             try:
                 order = self._orders.get(timeout=LOOK_EVERY_S)
             except Empty:

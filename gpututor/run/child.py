@@ -33,11 +33,17 @@ def main(folder: Path) -> None:
         if before:
             os.environ["PYTHONPATH"] = before
     if request.here:
-        from gpututor.run.here import Watched
-
-        run_under(Watched(request, folder), request)
+        _measured(request, folder)
     else:
         _simulated(request, folder)
+
+
+def _measured(request: Request, folder: Path) -> None:
+    from gpututor.run.here import Watched
+
+    watched = Watched(request, folder)
+    watched.watch.install(setattr)
+    run_under(watched, request)
 
 
 def _simulated(request: Request, folder: Path) -> None:

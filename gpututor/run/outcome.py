@@ -51,6 +51,11 @@ class Outcome:
     why_none: str | None = None
 
     @property
+    def device(self) -> int | None:
+        """The number of the GPU that the ledger is of, None where there is only one."""
+        return self.ledger.device if self.ledger else None
+
+    @property
     def usd_per_hour(self) -> float | None:
         """Price of the machine, or None where nobody rents it out."""
         return self.machine.usd_per_hour if self.machine else None
@@ -75,24 +80,26 @@ def simulated(request: Request, ended: Ended, folder: Path) -> Outcome:
     machine = machine_named(request.machine or None)
     notes = _notes(request, ended.told)
     if not ended.whole:
-        return _without(request, ended, machine, _died(ended))
+        return without(request, ended, machine, died(ended))
     tape = tape_file.load(folder / TAPE)
     if not ended.told["n_launches"]:
-        return _without(request, ended, machine, _touched_nothing(ended, machine))
+        return without(request, ended, machine, _touched_nothing(ended, machine))
     try:
         timeline = tape.price(machine, versions=(("torch", ended.told["torch"]),))
     except TimelineError as error:
-        return _without(request, ended, machine, str(error))
+        return without(request, ended, machine, str(error))
     ledger = charge(timeline, machine.card, device=0 if machine.n_cards > 1 else None)
     found = find_causes(timeline, ledger)
     return Outcome(request, ended, machine, timeline, ledger, tape, found, notes)
 
 
-def _without(request: Request, ended: Ended, machine: Machine | None, why: str) -> Outcome:
+def without(request: Request, ended: Ended, machine: Machine | None, why: str) -> Outcome:
+    """An outcome without a ledger, and why there is none."""
     return Outcome(request, ended, machine, None, None, None, (), (), why)
 
 
-def _died(ended: Ended) -> str:
+def died(ended: Ended) -> str:
+    """What is to be said of a process that left no result."""
     n_steps = ended.told.get("n_steps", 0)
     seen = f"until then it had done {n_steps} steps" if n_steps else "it had not finished a step"
     if ended.told.get("step_ns"):

@@ -16,6 +16,7 @@ from gpututor.causes import Finding
 from gpututor.ledger import Ledger, Row, rows
 from gpututor.model import tape_file
 from gpututor.run.outcome import Outcome
+from gpututor.run.words import bytes_in_words, how_many_steps
 from gpututor.text import dollars, duration, percent
 
 WIDTH_WITHOUT_TERMINAL = 120
@@ -68,20 +69,17 @@ def parts(outcome: Outcome, width: int) -> Iterator[RenderableType]:
 
 def head(outcome: Outcome) -> Text:
     """What ran, where, how far, and how it ended."""
-    ledger, ended = outcome.ledger, outcome.ended
+    ended, machine = outcome.ended, outcome.machine
     word = "Measured" if outcome.request.here else "Simulated"
-    where = f"{outcome.machine.card.name} · {outcome.machine.name}" if outcome.machine else "this machine's GPU"
+    where = f"{machine.card.name} · {machine.name}" if machine else "this machine's GPU"
     lines = [(f"{word} · {where} · {outcome.request.name}", "bold")]
-    if ledger is not None and ledger.step_ns is not None:
-        n_left_out = ended.told.get("n_left_out", 0)
-        left_out = f", {n_left_out} before left out" if n_left_out else ""
-        lines.append((f"\n{ledger.n_steps:,} steps of {duration(ledger.step_ns)}{left_out}", ""))
-    elif ledger is not None:
-        lines.append((f"\none window of {duration(ledger.window_ns)}", ""))
-    if outcome.memory_peak_bytes is not None and outcome.machine is not None:
-        of = outcome.machine.card.memory_bytes / 2**30
-        lines.append((f" · memory peak {outcome.memory_peak_bytes / 2**30:.2f} of {of:.0f} GiB", ""))
-    lines.append((f"\nhere: {ended.seconds:.1f} s, {ended.host_memory_peak_bytes / 2**30:.1f} GiB of memory", "dim"))
+    if outcome.ledger is not None:
+        lines.append((f"\n{how_many_steps(outcome)}", ""))
+        if outcome.memory_peak_bytes is not None and machine is not None:
+            peak, of = bytes_in_words(outcome.memory_peak_bytes), bytes_in_words(machine.card.memory_bytes)
+            lines.append((f" · memory peak {peak} of {of}", ""))
+    held = bytes_in_words(ended.host_memory_peak_bytes)
+    lines.append((f"\nhere: {ended.seconds:.1f} s, {held} of memory", "dim"))
     if ended.stopped:
         lines.append((f", stopped {ended.stopped}", "dim"))
     elif ended.status:
@@ -152,3 +150,22 @@ def money(outcome: Outcome) -> Text:
     return Text(text)
 
 
+
+
+def show_comparison(predicted: Outcome, measured: Outcome, console: Console) -> None:
+    """Both ledgers side by side, account by account."""
+    if predicted.ledger is None or measured.ledger is None:
+        console.print("One of the two runs has no ledger, so they can't be compared.")
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for title in ("", "predicted", "measured"):
+        table.add_column(title, justify="left" if not title else "right", no_wrap=True)
+    one, other = predicted.ledger, measured.ledger
+    table.add_row("a step", duration(one.step_ns), duration(other.step_ns))
+    pairs = zip(rows(one, empty=True), rows(other, empty=True), strict=True)
+    for a, b in pairs:
+        if a.ns or b.ns:
+            name = GAUGE_WORDS.get(a.name, a.label) if a.kind == "gauge" else f"  − {a.label}"
+            table.add_row(name, percent(a.share), percent(b.share))
+    console.print("\nPredicted and measured", style="bold")
+    console.print(table)

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from gpututor.simgpu import amp_lists, sparse
-from gpututor.simgpu.forms import DEVICE_NAME
+from gpututor.simgpu import amp_lists, half_softmax, sparse
+from gpututor.simgpu.forms import DEVICE_NAME, DTYPE_NAME
 from gpututor.simgpu.tensor import SimTensor
 
 Kernel = Callable[..., Any]
@@ -21,16 +21,17 @@ Kernel = Callable[..., Any]
 _KEYS = torch._C.DispatchKeySet(torch._C._dispatch_key_parse("AutocastPrivateUse1"))
 _Without = torch._C._ExcludeDispatchKeyGuard  # torch has no public way to leave autocast below itself
 
+_CASTABLE = frozenset(dtype for dtype in DTYPE_NAME if dtype.is_floating_point and dtype is not torch.float64)
+
 _cast_weights: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 """By the weight's id: the weight, which must live as long as its id is used, and its cast."""
 
 
 def can_be_cast(value: Any) -> bool:
     """Whether autocast concerns itself with this argument: a floating-point tensor of the device, float64 apart."""
-    if type(value) is not SimTensor:  # not by its device, which reads "cuda" while CUDA's names lead here
-        return sparse.is_sparse(value) and value.dtype is not torch.float64
-    dtype: torch.dtype = value.form.dtype
-    return dtype.is_floating_point and dtype is not torch.float64
+    if type(value) is SimTensor:  # not by its device, which reads "cuda" while CUDA's names lead here
+        return value.form.dtype in _CASTABLE
+    return sparse.is_sparse(value) and value.dtype in _CASTABLE
 
 
 def cast(value: Any, dtype: torch.dtype, keep: bool = True) -> Any:
@@ -38,24 +39,37 @@ def cast(value: Any, dtype: torch.dtype, keep: bool = True) -> Any:
 
     With `keep=False` the cast of a weight is neither looked up nor kept.
     """
+    if type(value) is SimTensor:
+        if value.form.dtype is dtype or value.form.dtype not in _CASTABLE:
+            return value
+        return cast_weight(value, dtype) if keep and value.requires_grad else value.to(dtype)
     if type(value) is list or type(value) is tuple:
         return [cast(v, dtype, keep) for v in value]
-    if not can_be_cast(value) or value.dtype is dtype:
-        return value
-    if not (
-        keep
-        and value.requires_grad
-        and value.dtype is torch.float32
-        and dtype is torch.get_autocast_dtype(DEVICE_NAME)
-        and value.is_leaf
-        and not value._is_view()
-        and torch.is_autocast_cache_enabled()
-    ):
-        return value.to(dtype)
-    known = _cast_weights.get(id(value))
-    if known is None:
-        known = _cast_weights[id(value)] = (value, value.to(dtype))
+    return value.to(dtype) if can_be_cast(value) else value
+
+
+def cast_weight(weight: SimTensor, dtype: torch.dtype) -> torch.Tensor:
+    """The weight in `dtype`, from the cache if it is there, and kept for later if it is to be."""
+    known = _cast_weights.get(id(weight))
+    if known is not None and known[1].dtype is dtype and torch.is_autocast_cache_enabled():
+        return known[1]
+    if not is_kept(weight, dtype):
+        return weight.to(dtype)
+    with torch.enable_grad():  # a cast kept from code without gradients must serve code with them
+        known = _cast_weights[id(weight)] = (weight, weight.to(dtype))
     return known[1]
+
+
+def is_kept(weight: torch.Tensor, dtype: torch.dtype) -> bool:
+    """Whether torch keeps the cast of this tensor: of a float32 leaf that is no view, to the region's dtype."""
+    return (
+        weight.dtype is torch.float32
+        and dtype is torch.get_autocast_dtype(DEVICE_NAME)
+        and weight.is_leaf
+        and not weight._is_view()
+        and torch.is_autocast_cache_enabled()
+        and not torch.is_inference_mode_enabled()
+    )
 
 
 def forget_cast_weights() -> None:
@@ -76,7 +90,8 @@ def in_one_dtype(op: Any, dtype_of: Callable[[tuple[Any, ...]], torch.dtype], ke
     def kernel(*args: Any, **kwargs: Any) -> Any:
         with _Without(_KEYS):
             dtype = dtype_of(args)
-            return op(*[cast(a, dtype, keep) for a in args], **{k: cast(v, dtype, keep) for k, v in kwargs.items()})
+            args = tuple([cast(a, dtype, keep) for a in args])
+            return op(*args, **{k: cast(v, dtype, keep) for k, v in kwargs.items()}) if kwargs else op(*args)
 
     return kernel
 
@@ -87,9 +102,12 @@ def writes_float32(op: Any) -> Kernel:
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
         with _Without(_KEYS):
-            named = args[at] if len(args) > at else kwargs.get("dtype")
-            if named is None and can_be_cast(args[0]):
-                args, kwargs = args[:at], {**kwargs, "dtype": torch.float32}
+            dtype = args[at] if len(args) > at else kwargs.get("dtype")
+            if dtype is None and can_be_cast(args[0]):
+                dtype = torch.float32
+                args, kwargs = args[:at], {**kwargs, "dtype": dtype}
+            if half_softmax.reads_halves(op, args, dtype):
+                return half_softmax.WHOLE[op](args[0], args[1], True)
             return op(*args, **kwargs)
 
     return kernel

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 import torch.autograd.graph
 
+from gpututor.model.exchange import Threads
 from gpututor.simgpu.session import current, thread
 
 _raise_pending = ctypes.pythonapi.Py_IsInitialized
@@ -39,6 +40,9 @@ def wrap_engine() -> None:
 
     def run_backward(*args: Any, **kwargs: Any) -> Any:
         thread.backward_depth += 1
+        threads = thread.backward_depth == 1 and current.session.drives_cards
+        if threads:
+            current.session.account(Threads(tuple(range(current.session.machine.n_cards))))
         try:
             with torch.autograd.set_multithreading_enabled(False):
                 return engine(*args, **kwargs)
@@ -50,6 +54,8 @@ def wrap_engine() -> None:
         finally:
             thread.backward_depth -= 1
             thread.backward_error = None
+            if threads:
+                current.session.account(Threads(()))
             watch = current.session.watch
             if watch is not None and not thread.backward_depth:
                 watch.backward_done()

@@ -58,7 +58,6 @@ def _plain() -> dict[str, Any]:
         "ipc_collect": _nothing,
         "seed": _nothing,
         "seed_all": _nothing,
-        "is_current_stream_capturing": lambda: False,
         "current_blas_handle": _nothing,
         "set_per_process_memory_fraction": _nothing,
         "set_sync_debug_mode": _nothing,

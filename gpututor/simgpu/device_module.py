@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import types
 from typing import Any
 
 import torch
 
-from gpututor.simgpu import amp, files, making, memory_calls, rng, streams
+from gpututor.simgpu import amp, files, graphed_callables, graphs, making, memory_calls, rng, streams
 from gpututor.simgpu.memory import usable_bytes
 from gpututor.simgpu.session import current, thread
 
@@ -67,7 +66,14 @@ def build() -> types.ModuleType:
         "current_stream": streams.current_stream,
         "default_stream": streams.default_stream,
         "set_stream": streams.set_stream,
-        "stream": lambda s: s if s is not None else contextlib.nullcontext(),
+        "stream": streams.StreamContext,
+        "StreamContext": streams.StreamContext,
+        "ExternalStream": streams.ExternalStream,
+        "CUDAGraph": graphs.CUDAGraph,
+        "Graph": graphs.CUDAGraph,
+        "graph": graphs.graph,
+        "graph_pool_handle": graphs.graph_pool_handle,
+        "make_graphed_callables": graphed_callables.make_graphed_callables,
         "synchronize": streams.synchronize,
         "device": device,
         "_DeviceGuard": device,
@@ -81,7 +87,7 @@ def build() -> types.ModuleType:
         "init": lambda: None,
         "_lazy_init": lambda: None,
         "_is_in_bad_fork": files.in_bad_fork,
-        "is_current_stream_capturing": lambda: False,
+        "is_current_stream_capturing": graphs.is_current_stream_capturing,
         "get_amp_supported_dtype": lambda: [torch.float16, torch.bfloat16],
         "is_bf16_supported": bf16_supported,
         "get_device_properties": lambda device=None: DeviceProperties(),

@@ -57,12 +57,18 @@ def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
     session.account(plan.entries[p] or plan.entry(p))
     out = None
     if session.numerics:
-        out = op(*[a.host if type(a) is SimTensor else on_host(a) for a in args], **host_kwargs(kwargs))
+        hosts = [a.host if type(a) is SimTensor else on_host(a) for a in args]
+        out = op(*hosts, **host_kwargs(kwargs)) if kwargs else op(*hosts)
     elif plan.watched:
         out = known.compute(op, args, kwargs or {})
     if plan.inplace:
         return None if plan.returns_nothing else args[0]
-    return wrap_out(plan, out, args)
+    form = plan.form
+    if form is None:
+        return wrap_out(plan, out, args)
+    alias = plan.alias
+    block = Block(form.n_bytes, session.memories[plan.card]) if alias is None else args[alias].block
+    return new(form, out, block)
 
 
 def key_of(a: Any) -> Any:
@@ -76,6 +82,8 @@ def key_of(a: Any) -> Any:
         return YES if a else NO
     if kind is list or kind is tuple:
         return tuple(map(key_of, a))
+    if kind is torch.device and a.index is None:
+        return (a, thread.card)  # "simgpu" is the current card
     if isinstance(a, torch.Tensor):
         return (a.size(), a.dtype, a.device)
     return a
@@ -112,8 +120,10 @@ def wrap_out(plan: Plan, out: Any, args: tuple[Any, ...]) -> Any:
         return new(form, out, shared or Block(form.n_bytes, memory))
     hosts = out if out is not None else [None] * len(plan.outs)
     return tuple(
-        new(form, host, shared or Block(form.n_bytes, memory)) if form is not None else host
-        for form, host in zip(plan.outs, hosts, strict=True)
+        [
+            new(form, host, shared or Block(form.n_bytes, memory)) if form is not None else host
+            for form, host in zip(plan.outs, hosts, strict=True)
+        ]
     )
 
 
@@ -189,7 +199,8 @@ def compute_and_plan(key: tuple[Any, ...] | None, op: Any, args: tuple[Any, ...]
 def forms_of(plan: Plan, out: Any, index: int) -> tuple[Form | None, ...]:
     """The results' forms, noted in the plan as well."""
     if isinstance(out, torch.Tensor):
-        plan.outs = (form_of(out.size(), out.stride(), out.dtype, index),)
+        plan.form = form_of(out.size(), out.stride(), out.dtype, index)
+        plan.outs = (plan.form,)
     elif isinstance(out, tuple | list):
         plan.single = False
         plan.outs = tuple(

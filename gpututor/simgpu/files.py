@@ -159,4 +159,5 @@ def register_files() -> None:
     SimTensor.__reduce_ex__ = reduced  # type: ignore[assignment, method-assign]
     SimTensor.__deepcopy__ = deepcopied  # type: ignore[method-assign, assignment]
     ForkingPickler.register(SimTensor, refuse_to_send)
-    os.register_at_fork(after_in_child=_leave_device_behind)
+    if hasattr(os, "register_at_fork"):  # Windows has no fork
+        os.register_at_fork(after_in_child=_leave_device_behind)

@@ -37,7 +37,7 @@ WHOLE_KEPT = 1 << 20
 """Whole numbers and booleans that are still computed with numerics off: enough for the token ids or the mask of a batch,
 and little to compute beside a simulated step."""
 
-FRACTIONS_KEPT = 64
+FRACTIONS_KEPT = 32
 """Numbers with a fraction that are: a loss scale, a step counter, the drop rates of a network's layers."""
 
 

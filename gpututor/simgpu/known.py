@@ -23,6 +23,8 @@ from gpututor.simgpu.tensor import SimTensor
 TAKEN_AS_FINITE = frozenset({"aten::_amp_foreach_non_finite_check_and_unscale_"})
 """Ops that look for numbers out of range; with numerics off they find none, as in a healthy run."""
 
+CONVOLUTION = torch.ops.aten.convolution.default
+
 
 def host(t: SimTensor) -> torch.Tensor | None:
     """The tensor's values where they are known, else None."""
@@ -98,11 +100,26 @@ def shapes(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], guess: bool =
     if hosted.get("device") is not None:
         hosted["device"] = torch.device("meta")
     try:
-        return op(*map(on_meta, args), **hosted)
+        out = op(*map(on_meta, args), **hosted)
+        return _laid_out_by_cudnn(out, args[0], args[1]) if op is CONVOLUTION else out
     except (NotImplementedError, RuntimeError):
         if guess or not all_known(args, kwargs.values()):
             raise
         return op(*[_plain(a) for a in args], **{k: _plain(v, k) for k, v in kwargs.items()})
+
+
+def _laid_out_by_cudnn(out: torch.Tensor, x: SimTensor, weight: SimTensor) -> torch.Tensor:
+    """A convolution's result in channels_last where input or weight is, which torch's rule for shapes leaves out."""
+    layout = {4: torch.channels_last, 5: torch.channels_last_3d}.get(out.dim())
+    if layout is None or not any(_is_only(t, layout) for t in (x, weight)):
+        return out
+    return out.contiguous(memory_format=layout)
+
+
+def _is_only(t: SimTensor, layout: torch.memory_format) -> bool:
+    """Whether a tensor has this layout and not the plain one as well, as a single channel does."""
+    shape = on_meta(t)
+    return bool(shape.is_contiguous(memory_format=layout) and not shape.is_contiguous())
 
 
 def sized_by_masks(op: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:

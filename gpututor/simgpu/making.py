@@ -84,4 +84,6 @@ class LegacyType(type):
 def add_to(module: types.ModuleType) -> None:
     """Give `torch.simgpu` its legacy types."""
     for name, dtype in LEGACY.items():
-        setattr(module, name, LegacyType(name, (), {"dtype": dtype, "__module__": module.__name__}))
+        # torch reads the whole name of a type given to Tensor.type
+        facts = {"dtype": dtype, "__module__": module.__name__, "__qualname__": name}
+        setattr(module, name, LegacyType(f"{module.__name__}.{name}", (), facts))

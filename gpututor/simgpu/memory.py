@@ -25,9 +25,9 @@ CONTEXT_BYTES = 490 << 20
 """Driver, context and loaded kernels of a process, outside PyTorch's allocator.
 
 Source: out-of-memory reports of one process on one card, "in use by this process" less "allocated" and "reserved":
-A100 40 GB 0.49 GiB (TianheWu/CoSeR#10), A800-class 0.50 (Kwai-Keye/Keye#11), L40 0.50 (QwenLM/Qwen3-VL#2097), RTX 6000 Ada
-0.42 (DINGYANB/MTVCrafter#21), RTX 4090 0.46 and 0.48 (pinokiofactory/flux-webui#11, pytorch/torchchat#1341), RTX 5090
-0.58 (Wan-Video/Wan2.1#465); V100 0.36 (meta-llama/llama#918). The median is 0.48 GiB.
+A100 40 GB 0.49 GiB (TianheWu/CoSeR#10), an 80 GB card 0.50 (Kwai-Keye/Keye#11), L40 0.50 (QwenLM/Qwen3-VL#2097),
+RTX 6000 Ada 0.42 (DINGYANB/MTVCrafter#21), RTX 4090 0.46 and 0.48 (pinokiofactory/flux-webui#11,
+pytorch/torchchat#1341), RTX 5090 0.58 (Wan-Video/Wan2.1#465); V100 0.36 (meta-llama/llama#918). The median is 0.48 GiB.
 """
 
 DRIVER_SHARE = 0.013
@@ -41,8 +41,8 @@ ECC_SHARE = 1 / 16
 ECC_IN_MEMORY = frozenset({"T4", "A10G", "A40", "L4", "L40S"})
 """Cards whose check bits lie in the memory itself, with ECC on as delivered.
 
-Source: "total capacity" of a T4 14.75 of 16 GiB (FoundationVision/GenerateU#10), an L40 44.40 of 48 (QwenLM/Qwen3-VL#2097);
-15/16 of the nominal size less the driver's share gives 14.8 and 44.4.
+Source: "total capacity" of a T4 14.75 of 16 GiB (FoundationVision/GenerateU#10), an L40 44.40 of 48
+(QwenLM/Qwen3-VL#2097); 15/16 of the nominal size less the driver's share gives 14.8 and 44.4.
 """
 
 CUDA_MALLOC_NS = 260_000
@@ -118,8 +118,8 @@ class Memory(Allocator):
             f"{size_text(full.free_bytes)} is free. Including non-PyTorch memory, this process has "
             f"{size_text(in_process)} memory in use. {share}Of the allocated memory {size_text(full.used_bytes)} is "
             f"allocated by PyTorch, and {size_text(full.cached_bytes - full.used_bytes)} is reserved by PyTorch but "
-            "unallocated. If that is much, the free parts are too small: sizes that change from step to step cut memory "
-            "up (on a real card try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True). If it is little, take a smaller "
+            "unallocated. If that is much, its parts are too small: sizes that change from step to step cut memory up "
+            "(on a real card try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True). If it is little, take a smaller "
             "batch, checkpoint activations, or choose a card with more memory."
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -23,6 +22,7 @@ class NotComputed(float):
     """
 
     def __new__(cls, _value: object = None) -> NotComputed:
+        """Always the same: there is no value."""
         return super().__new__(cls, "nan")
 
     def __repr__(self) -> str:
@@ -36,9 +36,6 @@ class NotComputed(float):
     def __reduce__(self) -> tuple[Any, ...]:
         return NotComputed, ()
 
-    def __hash__(self) -> int:
-        _refuse("hash")
-
 
 def _refuse(what: str) -> NoReturn:
     raise NumericsOff(
@@ -48,28 +45,26 @@ def _refuse(what: str) -> NoReturn:
 
 
 def _refusing(what: str) -> Callable[..., Any]:
-    def method(self: NotComputed, *_: object) -> NoReturn:
-        _refuse(what)
-
-    return method
+    return lambda self, *_: _refuse(what)
 
 
-def _passing(name: str) -> Callable[..., Any]:
-    def method(self: NotComputed, *_: object) -> Any:
-        return NotComputed()
-
-    method.__name__ = name
-    return method
+def _passing(self: NotComputed, *_: object) -> NotComputed:
+    return NotComputed()
 
 
 for _name in "add sub mul truediv floordiv mod pow".split():
-    setattr(NotComputed, f"__{_name}__", _passing(_name))
-    setattr(NotComputed, f"__r{_name}__", _passing(_name))
+    setattr(NotComputed, f"__{_name}__", _passing)
+    setattr(NotComputed, f"__r{_name}__", _passing)
 for _name in "neg pos abs round".split():
-    setattr(NotComputed, f"__{_name}__", _passing(_name))
+    setattr(NotComputed, f"__{_name}__", _passing)
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
-    setattr(NotComputed, f"__{_name}__", _refusing(f"a comparison ({getattr(operator, _name).__name__})"))
-for _name, _what in {"bool": "a condition", "int": "int()", "index": "an index or a range"}.items():
+    setattr(NotComputed, f"__{_name}__", _refusing("a comparison"))
+for _name, _what in {
+    "hash": "a key of a dictionary or set",
+    "bool": "a condition",
+    "int": "int()",
+    "index": "an index or a range",
+}.items():
     setattr(NotComputed, f"__{_name}__", _refusing(_what))
 for _name in ("trunc", "floor", "ceil"):
     setattr(NotComputed, f"__{_name}__", _refusing(f"{_name}()"))

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from gpututor.simgpu import known, memory_calls, reading, streams
+from gpututor.simgpu import accelerator, compiled, data_parallel, known, loaders, memory_calls, reading, streams
 from gpututor.simgpu.session import current
 from gpututor.simgpu.special import copy_out, is_pinned, values
 from gpututor.simgpu.tensor import SimTensor
@@ -121,4 +121,8 @@ def apply_all() -> None:
     pin_on_the_host()
     show_values()
     reading.install()
+    data_parallel.install()
     serve_accelerator_calls()
+    accelerator.serve()
+    loaders.mark_loaders()
+    compiled.stand_in()

@@ -17,12 +17,13 @@ from gpututor.simgpu.tensor import SimTensor
 class Plan:
     """How to account and wrap one op on tensors of given forms."""
 
-    __slots__ = ("alias", "card", "cost", "entries", "inplace", "name", "outs", "returns_nothing", "single", "watched")
+    __slots__ = ("alias", "card", "cost", "entries", "form", "inplace", "name", "outs", "returns_nothing", "single", "watched")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.outs: tuple[Form | None, ...] | None = ()
         self.single = True
+        self.form: Form | None = None  # of the result, where there is just one tensor
         self.alias: int | None = None  # the argument whose memory the results share
         self.inplace = False
         self.returns_nothing = False
@@ -59,6 +60,15 @@ def outline(arg: Any) -> Any:
     return str(arg)
 
 
+def may_round(name: str) -> bool:
+    """Whether an op in fp32 may use TF32: cuDNN's ops by default, products only where a program allows it.
+
+    Source: PyTorch, "CUDA semantics", TensorFloat-32: `cudnn.allow_tf32` is True by default, `matmul.allow_tf32` False.
+    """
+    by_cudnn = "convolution" in name or ".rnn." in name
+    return bool(torch.backends.cudnn.allow_tf32 if by_cudnn else torch.backends.cuda.matmul.allow_tf32)
+
+
 def cost_of(
     op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outs: tuple[Form | None, ...], view: bool
 ) -> OpCost:
@@ -73,6 +83,6 @@ def cost_of(
         args=tuple(outline(a) for a in args),
         kwargs=tuple((k, outline(v)) for k, v in kwargs.items()),
         outs=tuple(form.outline for form in outs if form is not None),
-        tf32=torch.backends.cuda.matmul.allow_tf32,
+        tf32=may_round(name),
     )
     return lower(call)

@@ -1,4 +1,4 @@
-"""How a program reads a tensor's values with numerics off: for a log it gets "not computed", for a decision an error."""
+"""How a program reads values with numerics off: for a log it gets "not computed", for a decision an error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _reading(name: str, what: str, otherwise: Callable[[SimTensor], Any]) -> Non
     usual = getattr(SimTensor, name)
 
     def method(self: SimTensor, *args: Any) -> Any:
-        if not _is_unknown(self) or self.numel() > 1 and name != "tolist":
+        if not _is_unknown(self) or (self.numel() > 1 and name != "tolist"):
             return usual(self, *args)
         copy_out(current.session, what, self)
         return otherwise(self)

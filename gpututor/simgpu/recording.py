@@ -58,13 +58,13 @@ def tape_steps(
 def _call(step: StepFunction, k: int, losses: list[float | None]) -> bool:
     """Run one step and note its loss; False when there are no more steps."""
     try:
-        losses.append(_number(call(step, k)))
+        losses.append(number_of(call(step, k)))
     except StopIteration:
         return False
     return True
 
 
-def _number(loss: Any) -> float | None:
+def number_of(loss: Any) -> float | None:
     """A loss as a plain number, read without the device noticing."""
     if loss is None:
         return None

@@ -110,6 +110,7 @@ def add_to(module: types.ModuleType) -> None:
         "seed_all": seed,
         "get_rng_state_all": lambda: [get_rng_state() for _ in range(module.device_count())],
     }
+    module._initialized = True  # type: ignore[attr-defined]  # else a checkpoint keeps the host's state alone
     module.random = types.ModuleType(f"{module.__name__}.random", __doc__)  # type: ignore[attr-defined]
     for name, function in functions.items():
         setattr(module, name, function)

@@ -75,6 +75,7 @@ class Session:
         self.stream_numbers = list(range(machine.n_cards))  # the current stream of each card
         self.chosen_streams: dict[int, object] = {}
         self.capturing: object | None = None
+        self.drives_cards = machine.n_cards > 1  # autograd has a thread for each card; a rank has one card only
         self._numbers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
         self._n_streams, self._n_events = machine.n_cards, 0
         self._keep = self.tape.entries.append if keep_tape else None
@@ -115,7 +116,8 @@ class Session:
             self._keep(entry)
         if type(entry) is TapeOp:
             player = self.player
-            player.queue.op(player.pricer.op(entry))
+            known = player.pricer.ops.get(id(entry))
+            player.queue.op(known[1] if known is not None else player.pricer.op(entry))
         else:
             self.player.play(entry)
 

@@ -24,17 +24,17 @@ from gpututor.simgpu.tensor import SimTensor, host_of, wrap
 
 aten = torch.ops.aten
 _PAIR_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.SparseMeta)
-_COPY_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.SparseCPU)
+_CPU_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.SparseCPU)
 
 OF_THE_PAIR = tuple(
     """
-    _indices _values indices values _nnz is_coalesced _coalesced_ sparse_dim dense_dim _dimI _dimV zero_ empty_like
+    _indices _values indices values _nnz is_coalesced _coalesced_ sparse_dim dense_dim _dimV zero_ empty_like
     _sparse_coo_tensor_with_dims _sparse_coo_tensor_with_dims_and_tensors copy_sparse_to_sparse_ sparse_resize_
     sparse_resize_and_clear_ empty.memory_format
     """.split()
 )
 """Torch's functions that handle the pair as tensors, never by address, as they stand for shapes alone."""
-COPIES = ("clone", "copy_")
+OF_THE_CPU = ("clone", "copy_", "_dimI")
 """The same among the CPU's functions."""
 
 
@@ -274,8 +274,8 @@ def register_sparse() -> None:
     """Let torch make, read and compute sparse tensors of the device."""
     for name in OF_THE_PAIR:
         _library.impl(name, _redispatched(name, _PAIR_KEYS), "SparsePrivateUse1")
-    for name in COPIES:
-        _library.impl(name, _redispatched(name, _COPY_KEYS), "SparsePrivateUse1")
+    for name in OF_THE_CPU:
+        _library.impl(name, _redispatched(name, _CPU_KEYS), "SparsePrivateUse1")
     _library.impl("_to_copy", to_copy, "SparsePrivateUse1")
     _all.fallback(lambda op, *args, **kwargs: run(op, args, kwargs), dispatch_key="SparsePrivateUse1")
     _all.fallback(refuse_compressed, dispatch_key="SparseCsrPrivateUse1")

@@ -13,6 +13,7 @@ from gpututor.model.tape import CopyCall, Sync
 from gpututor.simgpu import known
 from gpututor.simgpu.forms import DEVICE_NAME, form_of
 from gpututor.simgpu.memory import Block
+from gpututor.simgpu.peers import copy_between, to_card
 from gpututor.simgpu.plans import Plan, cost_of, short_name
 from gpututor.simgpu.session import Session, phase
 from gpututor.simgpu.streams import card_of
@@ -61,7 +62,8 @@ def copy_(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, An
     target, source = args[0], args[1]
     non_blocking = bool(args[2]) if len(args) > 2 else bool(kwargs.get("non_blocking", False))
     if type(target) is SimTensor and type(source) is SimTensor:
-        return NotImplemented
+        other = target.form.device.index != source.form.device.index
+        return copy_between(session, target, source) if other else NotImplemented
     if type(target) is SimTensor:
         n_bytes = source.numel() * source.element_size()
         copy_in(session, "copy to the GPU", source, n_bytes, non_blocking, target.form.device.index)
@@ -80,7 +82,8 @@ def to_copy(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, 
     source = args[0]
     if wanted is None or torch.device(wanted).type == DEVICE_NAME:
         if type(source) is SimTensor:
-            return NotImplemented
+            card = source.form.device.index if wanted is None else card_of(wanted)
+            return to_card(session, source, card, kwargs) if card != source.form.device.index else NotImplemented
         dtype = kwargs.get("dtype") or source.dtype
         card = card_of(wanted)
         copy_in(session, "copy to the GPU", source, source.numel() * source.element_size(), False, card)

@@ -1,4 +1,10 @@
-"""Streams and events of the simulated device, with CUDA's calls."""
+"""Streams and events of the simulated device, with CUDA's calls.
+
+Work in one stream runs in order. Streams that a program makes wait for nothing by themselves, not even for the default
+stream: torch makes them non-blocking (cudaStreamNonBlocking). So what is computed in one stream and read in
+another needs `wait_stream` or an event in between. The numbers are right here even without; on a card they might not
+be. A wait for an event that was never recorded is over at once, as on CUDA.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +13,12 @@ from typing import Any
 
 import torch
 
-from gpututor.model.tape import RecordEvent, Sync, WaitEvent
+from gpututor.model.spec import HostKind
+from gpututor.model.tape import RecordEvent, Sync, TapeOp, WaitEvent
 from gpututor.simgpu.forms import device_of
 from gpututor.simgpu.session import current, thread
+
+QUERY = TapeOp("query", HostKind.VIEW, "no_grad")  # Python and a short call, like an op that launches nothing
 
 
 def card_of(device: Any = None) -> int:
@@ -40,8 +49,13 @@ class Stream:
 
     def __init__(self, device: Any = None, priority: int = 0, **_: Any) -> None:
         self.card = card_of(device)
-        self.priority = priority
-        self._outer: Stream | None = None
+        self.priority = min(0, int(priority))  # noted, without effect: kernels start in the order of their launch
+        self._entered: list[StreamContext] = []
+
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        """The lowest and the highest priority."""
+        return 0, -1
 
     @property
     def stream_id(self) -> int:
@@ -69,7 +83,9 @@ class Stream:
 
     def query(self) -> bool:
         """Whether the stream has nothing left to do at the host's present time."""
-        queue, number = current.session.player.queue, self.stream_id
+        number = self.stream_id
+        current.session.account(QUERY)
+        queue = current.session.player.queue
         return number >= len(queue.stream_ns) or queue.stream_ns[number] <= queue.host_ns
 
     def is_capturing(self) -> bool:
@@ -91,15 +107,15 @@ class Stream:
         self.wait_event(other.record_event())
 
     def __enter__(self) -> Stream:
-        self._outer = current_stream(self.card)
-        set_stream(self)
+        context = StreamContext(self)
+        context.__enter__()
+        self._entered.append(context)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._outer is not None:
-            set_stream(self._outer)
+        self._entered.pop().__exit__()
 
     def __repr__(self) -> str:
         return f"<torch.simgpu.Stream device=simgpu:{self.card} number={self.stream_id}>"
@@ -109,7 +125,7 @@ class _Default(Stream):
     """A card's default stream."""
 
     def __init__(self, card: int) -> None:
-        self.card, self.priority, self._outer = card, 0, None
+        self.card, self.priority, self._entered = card, 0, []
 
     @property
     def stream_id(self) -> int:
@@ -142,6 +158,35 @@ def set_stream(stream: Stream) -> None:
     session.stream_numbers[stream.card] = stream.stream_id
     session.memories[stream.card].use_stream(stream.stream_id)
     session.use_card(stream.card)
+    thread.card = stream.card
+
+
+class StreamContext:
+    """`with torch.simgpu.stream(s):` makes `s` and its card the current ones meanwhile; None changes nothing."""
+
+    def __init__(self, stream: Stream | None) -> None:
+        self.stream = stream
+        self._before: tuple[int, Stream, Stream] | None = None
+
+    def __enter__(self) -> None:
+        if self.stream is not None:
+            self._before = thread.card, current_stream(), current_stream(self.stream.card)
+            set_stream(self.stream)
+
+    def __exit__(self, *_: object) -> None:
+        if self._before is not None:
+            card, here, there = self._before
+            set_stream(there)
+            if card != there.card:
+                set_stream(here)
+            thread.card = card
+
+
+class ExternalStream:
+    """Not offered: a stream made by another library exists on a real card only."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise NotImplementedError("the simulated GPU knows no streams of other libraries; use torch.simgpu.Stream()")
 
 
 class Event:
@@ -156,22 +201,26 @@ class Event:
         interprocess: bool = False,
         **_: Any,
     ) -> None:
+        if interprocess:
+            raise NotImplementedError("a simulated GPU lives in one process; make the event without interprocess=True")
         self.enable_timing = enable_timing or device is True
+        self.blocking = blocking  # the host waits either way; a blocking wait would only spare its CPU
         self.event_id = current.session.new_event()
         self._at_ns: int | None = None
 
     def record(self, stream: Stream | None = None) -> None:
         """Take the place at the end of the stream."""
-        which = (stream or current_stream()).stream_id
-        self._at_ns = current.session.player.queue.event_ns(which)
-        current.session.account(RecordEvent(self.event_id, which))
+        session = current.session
+        session.account(RecordEvent(self.event_id, (stream or current_stream()).stream_id))
+        self._at_ns = session.player.events.get(self.event_id)
 
     def wait(self, stream: Stream | None = None) -> None:
         """Let a stream go on only after this event."""
         current.session.account(WaitEvent(self.event_id, (stream or current_stream()).stream_id))
 
     def query(self) -> bool:
-        """Whether the event has been reached at the host's present time."""
+        """Whether the event has been reached at the host's present time; asking takes time, so a loop of it ends."""
+        current.session.account(QUERY)
         return self._at_ns is None or self._at_ns <= current.session.host_ns
 
     def synchronize(self) -> None:
@@ -182,10 +231,14 @@ class Event:
         """Virtual milliseconds from this event to `later`.
 
         Raises:
-            RuntimeError: one of them was not recorded.
+            RuntimeError: one of them was made without timing, was not recorded, or is not reached yet.
         """
+        if not (self.enable_timing and later.enable_timing):
+            raise RuntimeError("Both events must be created with argument 'enable_timing=True'.")
         if self._at_ns is None or later._at_ns is None:
             raise RuntimeError("Both events must be recorded before calculating elapsed time.")
+        if max(self._at_ns, later._at_ns) > current.session.host_ns:
+            raise RuntimeError("Both events must be completed before calculating elapsed time.")
         return (later._at_ns - self._at_ns) / 1e6
 
 

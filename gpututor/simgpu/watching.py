@@ -61,7 +61,7 @@ class Watch:
         if self._depth or is_composite(op):
             return run_now(op, args, kwargs)
         given = kwargs or {}
-        with self._inside():
+        with self.inside():
             for listener in self.listeners:
                 listener.before(op, args, given)
             out = run_now(op, args, kwargs)
@@ -71,7 +71,7 @@ class Watch:
 
     def whole(self, apply: Callable[..., Any], compute: Any, note: Any, tensors: tuple[Any, ...]) -> Any:
         """`apply(compute, note, *tensors)`, seen as one op."""
-        with self._inside():
+        with self.inside():
             outs = apply(compute, note, *tensors)
             for listener in self.listeners:
                 listener.whole(compute, note, tensors, outs)
@@ -79,7 +79,7 @@ class Watch:
 
     def whole_backward(self, backward: Callable[..., Any], ctx: Any, grads: tuple[Any, ...]) -> Any:
         """`backward(ctx, *grads)`, seen as one op."""
-        with self._inside():
+        with self.inside():
             results = backward(ctx, *grads)
             for listener in self.listeners:
                 listener.whole_backward(ctx.note, grads, results)
@@ -88,7 +88,7 @@ class Watch:
     def account(self, entry: Entry) -> None:
         """Stands in for the session's own `account`."""
         if self.clock is not None and not self._depth:
-            with self._inside():
+            with self.inside():
                 self._inmost(entry)
         else:
             self._inmost(entry)
@@ -122,7 +122,7 @@ class Watch:
         Session.account(self.session, entry if self.clock is None else self.clock.as_real(entry))
 
     @contextmanager
-    def _inside(self) -> Iterator[None]:
+    def inside(self) -> Iterator[None]:
         """The program is inside the device; the paced clock charges what it did on its own before."""
         outermost = self._depth == 0 and self.clock is not None
         if outermost:

@@ -15,11 +15,11 @@ from gpututor.model.host import PHASES
 from gpututor.model.lowering import lower
 from gpututor.model.spec import OpCall
 from gpututor.model.tape import TapeOp
-from gpututor.simgpu import rng
+from gpututor.simgpu import kept, known, rng
 from gpututor.simgpu.autograd import gradients
 from gpututor.simgpu.forms import DTYPE_NAME, Form, form_of
 from gpututor.simgpu.memory import Block
-from gpututor.simgpu.plans import outline
+from gpututor.simgpu.plans import may_round, outline
 from gpututor.simgpu.session import current, phase
 from gpututor.simgpu.special import values
 from gpututor.simgpu.tensor import SimTensor, host_of, new, wrap
@@ -42,11 +42,12 @@ def shown(name: str) -> str:
 class Note:
     """How one whole op is accounted, forward and backward: by names, shapes (`args`) and facts, the same both ways."""
 
-    __slots__ = ("caller", "card", "key", "names")
+    __slots__ = ("caller", "card", "extra_bytes", "keeps_tensors", "key", "names")
 
     def __init__(self, forward: str, backward: str, args: tuple[Any, ...], facts: dict[str, Any]) -> None:
         self.names, self.key = (forward, backward), (args, tuple(facts.items()))
         self.card = 0
+        self.keeps_tensors, self.extra_bytes = True, 0  # what is kept on the card for backward, see kept.py
         self.caller = phase()  # inside an autograd.Function gradients are off, so the caller's phase is taken here
 
     def forward(self) -> None:
@@ -57,8 +58,15 @@ class Note:
         """Account the backward call."""
         self._account(self.names[1], phase())
 
+    def keep(self, ctx: Any, tensors: Sequence[Any], outs: Sequence[Any]) -> None:
+        """Keep on the card what backward needs."""
+        saved = [t for t in (*tensors, *outs) if type(t) is SimTensor] if self.keeps_tensors else []
+        if self.extra_bytes:
+            saved.append(kept.space(self.extra_bytes, self.card))
+        ctx.save_for_backward(*saved)
+
     def _account(self, name: str, caller: int) -> None:
-        tf32 = torch.backends.cuda.matmul.allow_tf32
+        tf32 = may_round(name)
         key = (name, caller, tf32, self.key)
         entry = _entries.get(key)
         if entry is None:
@@ -86,7 +94,10 @@ class Whole(torch.autograd.Function):
         if train:
             ctx.hosts, ctx.outs = hosts, outs
         note.forward()
-        return tuple(wrap(o.detach(), index=ctx.index) for o in outs)
+        results = tuple(wrap(o.detach(), index=ctx.index) for o in outs)
+        if train:
+            note.keep(ctx, tensors, results)
+        return results
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -118,12 +129,15 @@ class Shapes(torch.autograd.Function):
         forms = _out_forms.get(key)
         if forms is None:
             with torch.no_grad():
-                outs = compute(*[host_of(t) if type(t) is SimTensor else t for t in tensors])
+                outs = compute(*map(known.on_meta, tensors))
             index = next(f.device.index for f in ctx.forms if f is not None) or 0
             forms = _out_forms[key] = tuple(form_of(o.size(), o.stride(), o.dtype, index) for o in outs)
         note.forward()
         memories = current.session.memories
-        return tuple(new(form, None, Block(form.n_bytes, memories[form.device.index])) for form in forms)
+        results = tuple(new(form, None, Block(form.n_bytes, memories[form.device.index])) for form in forms)
+        if any(ctx.needs_input_grad):
+            note.keep(ctx, tensors, results)
+        return results
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -159,7 +173,9 @@ def twin(t: Any) -> Any:
 
 def rnn_note(facts: dict[str, Any]) -> Note:
     """A recurrent layer's account: its sizes say all."""
-    return Note("gpututor.rnn.forward", "gpututor.rnn.backward", (), facts)
+    note = Note("gpututor.rnn.forward", "gpututor.rnn.backward", (), facts)
+    note.extra_bytes = kept.of_rnn(facts)
+    return note
 
 
 # --- recurrent layers -------------------------------------------------------------------------------------------
@@ -236,7 +252,9 @@ def cell_kernel(mode: str) -> Callable[..., Any]:
             out = op(x, h, *ts[len(states) :])
             return out if isinstance(out, tuple) else (out,)
 
-        found = run_whole(compute, rnn_note(facts), x, *states, w_ih, w_hh, *biases)
+        note = rnn_note(facts)
+        note.extra_bytes = kept.of_cell(facts) if facts["train"] else 0
+        found = run_whole(compute, note, x, *states, w_ih, w_hh, *biases)
         return found if len(states) == 2 else found[0]
 
     return kernel
@@ -265,8 +283,12 @@ def attention(
         {"causal": is_causal, "masked": attn_mask is not None, "dropout": dropout_p > 0},
     )
 
+    note.extra_bytes = kept.of_attention(tuple(q.shape))
+
     def compute(q: Any, k: Any, v: Any, mask: Any = None) -> tuple[torch.Tensor, ...]:
-        return (op(q, k, v, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa),)
+        out = op(q, k, v, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+        # CUDA's fused kernels write batch, position, head, channel, whichever way the CPU's kernel did
+        return (out.transpose(1, 2).contiguous().transpose(1, 2) if out.dim() == 4 else out,)
 
     return run_whole(compute, note, q, k, v, *([attn_mask] if attn_mask is not None else []))[0]
 
@@ -276,6 +298,7 @@ def dropout(x: Any, p: float, train: bool) -> Any:
     if not train or p == 0 or x.numel() == 0:
         return x
     note = Note("aten.native_dropout.default", "aten.native_dropout_backward.default", (outline(x),), {})
+    note.keeps_tensors, note.extra_bytes = False, x.numel()  # its mask, a byte an element
     return run_whole(lambda h: (torch.ops.aten.dropout.default(h, p, True),), note, x)[0]
 
 

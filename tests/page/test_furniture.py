@@ -117,6 +117,10 @@ def test_the_map_names_every_lesson():
     assert all(lesson.title.replace("'", "&#x27;") in shown for lesson in gt.LESSONS)
 
 
+def test_the_map_says_what_a_reader_sees_of_an_account():
+    assert "The host is busy, the GPU in crumbs." in gt.ledger_map(rows(LEDGER, empty=True), lambda lesson: False)
+
+
 def test_a_lesson_without_a_file_has_no_link(monkeypatch):
     monkeypatch.setattr("gpututor.page.front.is_ready", lambda lesson: lesson.number == 2)
 

@@ -17,9 +17,9 @@ from gpututor import timeline_file
 from gpututor.cards import hosts, machine
 from gpututor.experiments import measured, seq2seq
 from gpututor.experiments.gauge import Workload
-from gpututor.ledger import charge
+from gpututor.ledger import BUSY, Account, charge
 from gpututor.measure.nvml import Gpus
-from gpututor.own_gpu import beside, host_like, host_spread, standing_in, without_profiler
+from gpututor.own_gpu import beside, host_like, standing_in, step_band, without_profiler
 from gpututor.progress import Progress
 from gpututor.replay import play, read_tape
 from gpututor.results import RESULT, VERSION, StoredResult
@@ -148,15 +148,32 @@ def test_a_card_that_is_not_listed_has_no_expectation_and_a_way_to_get_one(runs)
     assert both.words.startswith("NVIDIA X9000 is not in our table of cards")
 
 
-def test_every_host_of_our_tables_lies_within_the_spread(runs):
+def test_a_step_on_any_host_of_our_tables_lies_within_the_band(runs):
     tape, rented = read_tape(runs.tape), machine("p3.2xlarge")
-    own_ns = tape.price(rented).duration_ns
-    all_ns = [tape.price(replace(rented, host=host)).duration_ns for host in hosts().values()]
+    steps_ns = [play(tape, replace(rented, host=host)).step_ns for host in hosts().values()]
 
-    spread = host_spread(tape, rented)
+    band = step_band(tape, rented)
 
-    assert all(own_ns / spread <= ns <= own_ns * spread for ns in all_ns)
-    assert spread > 1.5
+    assert band.low < min(steps_ns) < max(steps_ns) < band.high
+    assert band.expected == play(tape, rented).step_ns
+
+
+def test_busy_time_that_a_profiler_does_not_break_down_is_compared_as_a_whole(runs):
+    timeline = timeline_file.load(runs.measured.folder / runs.measured.data["timeline"])
+    both = beside(timeline, read_tape(runs.tape))
+
+    busy = {each.account for each in both.comparison.accounts} & set(BUSY)
+    (whole,) = [each for each in both.comparison.accounts if each.account in BUSY]
+    assert busy == {Account.BUSY_UNSPLIT}
+    assert whole.expected_ns == both.expected.busy_ns / N_KEPT
+
+
+def test_the_accounts_still_sum_to_the_difference_in_wall_time(runs):
+    timeline = timeline_file.load(runs.measured.folder / runs.measured.data["timeline"])
+    both = beside(timeline, read_tape(runs.tape))
+
+    total_ns = sum(each.difference_ns for each in both.comparison.accounts)
+    assert total_ns == pytest.approx(both.measured.step_ns - both.expected.step_ns)
 
 
 @pytest.mark.parametrize(

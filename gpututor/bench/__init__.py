@@ -1,0 +1,1 @@
+"""What we claim about ourselves, measured: how quick the simulated GPU is."""

@@ -1,0 +1,102 @@
+"""The report of a run as one HTML file: no scripts, no requests, light and dark as the reader's system is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from gpututor import paths
+from gpututor.charts import strip_svg
+from gpututor.ledger import rows, waits
+from gpututor.page import findings, gauges, legend_of, money, source_line, waterfall
+from gpututor.page.parts import escape
+from gpututor.run.outcome import Outcome
+from gpututor.run.words import bytes_in_words, how_many_steps
+from gpututor.text import dollars, duration
+
+BASE = """
+:root { --background: #fff; --foreground: #14181d; --text-font: "PT Sans", "Segoe UI", Helvetica, Arial, sans-serif;
+  --heading-font: Lora, Georgia, serif; color-scheme: light dark }
+@media (prefers-color-scheme: dark) { :root { --background: #14171c; --foreground: #e6e9ee } }
+html { background: var(--background); color: var(--foreground) }
+body { margin: 0 auto; max-width: 60rem; padding: 1.5rem 1.25rem 4rem; display: grid; gap: 2.2rem }
+body > * { min-width: 0; margin: 0 }
+.gt > h2 { font: 600 1.5rem/1.25 var(--heading-font); margin: 0 0 .8rem }
+code { font: .92em "Fira Mono", Consolas, Menlo, monospace; overflow-wrap: anywhere }
+.gt-notes-list { margin: 0; padding-left: 1.1rem; color: var(--gt-soft) }
+.gt-trouble { border-left: 3px solid var(--gt-bad); padding-left: .8rem }
+@media print { body { max-width: none; padding: 0 } .gt-card { break-inside: avoid } }
+"""
+LINK_INTO_THE_COURSE = re.compile(r'<a href="\?file=[^"]*">(.*?)</a>', re.DOTALL)
+
+
+def page(outcomes: Sequence[Outcome]) -> str:
+    """The whole file; several outcomes (predicted and measured) stand one after the other."""
+    look = (paths.lessons_dir() / "look.css").read_text("utf-8")
+    body = "".join(part for outcome in outcomes for part in parts(outcome))
+    title = escape(f"{outcomes[0].request.name}: where the GPU's time goes")
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{title}</title><style>{look}{BASE}</style></head><body>{body}</body></html>"
+    )
+
+
+def parts(outcome: Outcome) -> Iterator[str]:
+    """The blocks of one outcome from top to bottom, as HTML text."""
+    yield _head(outcome)
+    if outcome.ledger is None or outcome.timeline is None:
+        yield f'<p class="gt gt-trouble">No ledger: {escape(outcome.why_none or "")}.</p>'
+        return
+    yield gauges(outcome.ledger).text
+    yield _section("Where the time goes", waterfall(rows(outcome.ledger)))
+    yield _strip(outcome)
+    yield _section("What to change", LINK_INTO_THE_COURSE.sub(r"\1", findings(outcome.findings).text))
+    yield _money(outcome)
+    notes = "".join(f"<li>{escape(note[0].upper() + note[1:])}.</li>" for note in outcome.notes)
+    yield _section("How to read this", f'<ul class="gt-notes-list">{notes}</ul>')
+
+
+def _section(title: str, inside: str) -> str:
+    return f'<section class="gt"><h2>{escape(title)}</h2>{inside}</section>'
+
+
+def _head(outcome: Outcome) -> str:
+    request, ended, machine = outcome.request, outcome.ended, outcome.machine
+    where = f"a simulated {machine.card.name}" if machine else "the GPU of this machine"
+    command = " ".join([*(["-m"] if request.is_module else []), request.target, *request.arguments])
+    facts = [("Command", f"<code>{escape(command)}</code>")]
+    if machine:
+        facts.append(("Machine", escape(f"{machine.name} · {machine.host.cpu}")))
+        of = bytes_in_words(machine.card.memory_bytes)
+        facts.append(("Card memory", f"{bytes_in_words(outcome.memory_peak_bytes)} at the peak, of {of}"))
+    here = f"{ended.seconds:.1f} s, {bytes_in_words(ended.host_memory_peak_bytes)} of memory"
+    facts.append(("Run here", escape(here + (f"; stopped {ended.stopped}" if ended.stopped else f"; {ended.how}"))))
+    listed = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts)
+    return (
+        f'<header class="gt gt-head"><h1>{escape(request.name)} on {escape(where)}</h1>'
+        f'<p class="gt-lead">{escape(how_many_steps(outcome))}</p><dl class="gt-facts">{listed}</dl></header>'
+    )
+
+
+def _strip(outcome: Outcome) -> str:
+    """One step in the middle of the run as a picture; the whole window where there are no steps."""
+    timeline = outcome.timeline
+    assert timeline is not None
+    shown = timeline.step(len(timeline.steps) // 2) if timeline.steps else timeline
+    idle = waits(shown, outcome.device)
+    what = "One step" if timeline.steps else "The whole run"
+    line = source_line(shown.label, duration(shown.duration_ns))
+    return _section(what, f'<p class="gt-note">{line}</p>{legend_of(idle)}{strip_svg(shown, idle, height_px=72)}')
+
+
+def _money(outcome: Outcome) -> str:
+    machine, ledger = outcome.machine, outcome.ledger
+    assert ledger is not None
+    usd, per = outcome.usd_per_1000_steps, "A thousand steps."
+    if usd is None:
+        usd, per = outcome.usd_per_hour, "One hour."
+    price = ""
+    if machine is not None and machine.usd_per_hour is not None:
+        price = f"On {machine.name} at {dollars(machine.usd_per_hour)} an hour ({machine.price_basis})."
+    return money(ledger, usd, per, price).text

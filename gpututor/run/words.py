@@ -1,0 +1,37 @@
+"""Phrases that every form of the report shares."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpututor.text import NBSP, duration
+
+if TYPE_CHECKING:
+    from gpututor.run.outcome import Outcome
+
+
+def bytes_in_words(n_bytes: int | None) -> str:
+    """An amount of memory in the binary unit that fits.
+
+    >>> bytes_in_words(80 * 2**30), bytes_in_words(5 * 2**20), bytes_in_words(None)
+    ('80.0\\xa0GiB', '5.0\\xa0MiB', 'not known')
+    """
+    if n_bytes is None:
+        return "not known"
+    if n_bytes >= 2**30:
+        return f"{n_bytes / 2**30:.1f}{NBSP}GiB"
+    if n_bytes >= 2**20:
+        return f"{n_bytes / 2**20:.1f}{NBSP}MiB"
+    return f"{n_bytes / 2**10:.1f}{NBSP}KiB" if n_bytes else "nothing"
+
+
+def how_many_steps(outcome: Outcome) -> str:
+    """How many steps the ledger holds, how long each takes, and how many before them it leaves out."""
+    ledger = outcome.ledger
+    if ledger is None:
+        return "no ledger"
+    if ledger.step_ns is None:
+        return f"one window of {duration(ledger.window_ns)}"
+    n_left_out = outcome.ended.told.get("n_left_out", 0)
+    left_out = f", {n_left_out} before left out" if n_left_out else ""
+    return f"{ledger.n_steps:,} step{'s' if ledger.n_steps != 1 else ''} of {duration(ledger.step_ns)}{left_out}"
