@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gpututor.cards import Card, Host, Machine, card, find_card, host, hosts, machine, machine_for, machines
     from gpututor.causes import Finding, find_causes
+    from gpututor.compiling import compile
     from gpututor.errors import GpututorError
     from gpututor.ledger import Account, Ledger, charge
     from gpututor.marking import step
@@ -32,6 +33,7 @@ _HOME = {
     "Timeline": "gpututor.timeline",
     "card": "gpututor.cards",
     "charge": "gpututor.ledger",
+    "compile": "gpututor.compiling",
     "find_card": "gpututor.cards",
     "find_causes": "gpututor.causes",
     "find_device": "gpututor.recorder",
@@ -59,6 +61,7 @@ __all__ = [
     "__version__",
     "card",
     "charge",
+    "compile",
     "find_card",
     "find_causes",
     "find_device",

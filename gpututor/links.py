@@ -50,7 +50,7 @@ class Link:
         """Bus rate with `n` cards at it, in bytes per second.
 
         >>> link("pcie-geforce").bus_of(2) / 1e9, round(link("pcie-geforce").bus_of(8) / 1e9, 2)
-        (5.1, 0.54)
+        (5.1, 0.62)
         """
         if self.shared_bytes_per_s is None or n <= 2:
             return self.bus_bytes_per_s

@@ -27,7 +27,7 @@ ORDER = (
     ("recording",),
     ("simgpu",),
     ("measure", "trace"),
-    ("recorder",),
+    ("compiling", "recorder"),
     ("jobs",),
     ("lab",),
     ("experiments",),

@@ -29,7 +29,8 @@ class Layer(nn.Module):
         q, k, v = parts.permute(2, 0, 3, 1, 4).unbind(0)
         seen = F.scaled_dot_product_attention(q, k, v, is_causal=True)
         x = x + self.project(seen.transpose(1, 2).reshape(batch, length, width))
-        return x + self.narrow(F.gelu(self.widen(self.before_feed(x))))
+        fed: Tensor = self.narrow(F.gelu(self.widen(self.before_feed(x))))
+        return x + fed
 
 
 class Gpt2(nn.Module):

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpututor.model.priced import SpanSink
+from gpututor.model.priced import PricedOp, SpanSink
 from gpututor.model.queue import KERNEL_GAP_NS, LAUNCH_LATENCY_NS, Queue, lanes
 from gpututor.timeline import Activity, KernelWork, Lane, LaneKind, Span
 
@@ -82,6 +82,16 @@ class CardsQueue(Queue):
             start = max(t + launch_ns + self._latency_ns, ready + self._gap_ns if ready else 0)
             long_ns = self._beside_talk(card, start, long_ns)
         return super()._launch(t, lane, launch_ns, name, long_ns, work)
+
+    def _op_unseen(self, op: PricedOp) -> None:
+        if not self._talks[self.stream_card[self.stream]] or not op.kernels:
+            super()._op_unseen(op)
+            return
+        part, rest = divmod(op.dispatch_ns, len(op.kernels) + 1)
+        t = self.host_ns + op.python_ns + rest
+        for name, long_ns, work in op.kernels:
+            t = self._launch(t + part, op.host_lane, op.launch_ns, name, long_ns, work)
+        self.host_ns = t + part
 
     def _beside_talk(self, card: int, start: int, long_ns: int) -> int:
         """How long a kernel takes that would take `long_ns` with all SMs, from `start`."""
@@ -160,9 +170,7 @@ class CardsQueue(Queue):
         lane = self._extra(1, card, Lane(LaneKind.STREAM, f"communication stream of GPU {card}", card))
         if self._sink is not None and start > came:
             waits = KernelWork(kind="waiting for ranks", n_blocks=work.n_blocks, blocks_per_sm=1)
-            self._sink.append(
-                Span(lane, Activity.COLLECTIVE, f"{name}, waiting", came, start, self.n_launches, waits)
-            )
+            self._sink.append(Span(lane, Activity.COLLECTIVE, f"{name}, waiting", came, start, self.n_launches, waits))
         self._on_lanes(lane, card, name, start, end, work)
 
     def host_waits_until(self, t_ns: int, name: str) -> None:

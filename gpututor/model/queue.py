@@ -161,9 +161,7 @@ class Queue:
         for _, long_ns, work in kernels:
             t += before_ns
             if len(pending) >= QUEUE_DEPTH:
-                waited = pending.popleft()
-                if waited > t:
-                    t = waited
+                t = max(t, pending.popleft())
             start = t + self._latency_ns
             if ready and ready + self._gap_ns > start:
                 start = ready + self._gap_ns

@@ -123,7 +123,9 @@ class RankTapes:
                 del left[rank]
         if left:
             waiting = ", ".join(map(str, left))
-            raise TimelineError(f"rank {waiting} waits in a collective for a rank that has ended; record all to the end")
+            raise TimelineError(
+                f"rank {waiting} waits in a collective for a rank that has ended; record all ranks to the end"
+            )
 
     def _steps(self, players: Sequence[CardsPlayer]) -> tuple[tuple[int, int], tuple[Step, ...]]:
         ends = [p.end_ns if p.end_ns is not None else p.queue.end_ns for p in players]
@@ -171,4 +173,3 @@ def _short(lane: Lane) -> str:
 def _launch_of(rank: int, launch: int) -> int:
     """A number that no other rank's launch has: ranks have the low 16 bits."""
     return launch << 16 | rank
-

@@ -18,7 +18,7 @@ import json
 import zlib
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from gpututor.errors import KernelSpecError, TimelineError
 from gpututor.model.exchange import CardsExchange, PeerCopy, RanksExchange, Threads, WaitExchange
@@ -159,8 +159,7 @@ def _entry(ops: list[TapeOp], graphs: list[GraphReplay], row: Any) -> Entry:
         return graphs[values[0]]
     if kind == "host":
         values[0] = Activity(values[0])
-    entry: Entry = KINDS[kind](*[tuple(v) if isinstance(v, list) else v for v in values])
-    return entry
+    return cast("Entry", KINDS[kind](*[tuple(v) if isinstance(v, list) else v for v in values]))
 
 
 def save(tape: Tape, path: str | Path) -> None:

@@ -20,7 +20,6 @@ from gpututor.run import script
 from gpututor.run.limits import StopRun
 from gpututor.run.request import Request
 
-
 _as_long_as_the_process: list[object] = []  # the script's threads and atexit functions need them to its very end
 
 
@@ -115,7 +114,7 @@ def _finish_before_exit(finish: Any) -> None:
         finish()
         leave(status)
 
-    os._exit = _exit  # type: ignore[assignment]
+    os._exit = _exit
 
 
 def _stop_when_asked(recorder: Any, finish: Any, pid: int) -> None:

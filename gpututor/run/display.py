@@ -87,7 +87,7 @@ class Display:
         if rest:
             self.console.print(Text.from_ansi(rest), soft_wrap=True)
 
-    def __enter__(self) -> Display:
+    def __enter__(self) -> Display:  # noqa: PYI034  typing.Self came with Python 3.11
         if self._live is not None:
             self._live.__enter__()
         return self

@@ -102,21 +102,15 @@ def measured(request: Request, ended: Ended, folder: Path) -> Outcome:
     if not ended.whole:
         return without(request, ended, None, died(ended))
     if not (folder / TRACE).exists():
-        return without(
-            request,
-            ended,
-            None,
-            f"the script ended after {ended.told['n_steps']} steps, before the profiler watched one; take a smaller --skip",
-        )
+        why = f"the script ended after {ended.told['n_steps']} steps, before one was watched; take a smaller --skip"
+        return without(request, ended, None, why)
     from gpututor.measure.cuda import cpu_name
     from gpututor.timeline import Origin
     from gpututor.trace import read
 
     try:
         versions = tuple((what, version) for what, version in ended.told["versions"])
-        timeline = read(
-            folder / TRACE, origin=Origin.MEASURED, what=request.name, host=cpu_name(), versions=versions
-        )
+        timeline = read(folder / TRACE, origin=Origin.MEASURED, what=request.name, host=cpu_name(), versions=versions)
     except TimelineError as error:
         return without(request, ended, None, f"what the profiler saw can't be accounted: {error}")
     losses = ended.told["losses"]

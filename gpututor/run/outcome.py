@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpututor.causes import Finding, find_causes
 from gpututor.cards import Machine
+from gpututor.causes import Finding, find_causes
 from gpututor.errors import TimelineError
 from gpututor.ledger import Ledger, charge
 from gpututor.lookup import machine_named
@@ -78,7 +78,6 @@ class Outcome:
 def simulated(request: Request, ended: Ended, folder: Path) -> Outcome:
     """The outcome of a run on the simulated card."""
     machine = machine_named(request.machine or None)
-    notes = _notes(request, ended.told)
     if not ended.whole:
         return without(request, ended, machine, died(ended))
     tape = tape_file.load(folder / TAPE)
@@ -89,7 +88,7 @@ def simulated(request: Request, ended: Ended, folder: Path) -> Outcome:
     except TimelineError as error:
         return without(request, ended, machine, str(error))
     ledger = charge(timeline, machine.card, device=0 if machine.n_cards > 1 else None)
-    found = find_causes(timeline, ledger)
+    found, notes = find_causes(timeline, ledger), _notes(request, ended.told)
     return Outcome(request, ended, machine, timeline, ledger, tape, found, notes)
 
 
@@ -116,12 +115,11 @@ def _touched_nothing(ended: Ended, machine: Machine) -> str:
 
 def _notes(request: Request, told: dict[str, Any]) -> tuple[str, ...]:
     """What a reader must know to judge the numbers."""
-    if "steps_are" not in told:
-        return ()
     notes = [WHAT_A_STEP_IS[told["steps_are"]].format(optimizer=told["optimizer"])]
     left_out, n_steps = told["n_left_out"], told["n_steps"]
     if told["steps_are"] and left_out < request.skip:
-        notes.append(f"the run had {n_steps} step{'s' if n_steps > 1 else ''}, so the set-up before is in the ledger too")
+        plural = "s" if n_steps > 1 else ""
+        notes.append(f"the run had {n_steps} step{plural}, so the set-up before is in the ledger too")
     if not told["kept_whole"]:
         notes.append(f"the run was long: the ledger is that of {told['n_kept']:,} of its {n_steps:,} steps")
     if not request.numerics:

@@ -98,6 +98,7 @@ class _Watch:
         self._began_s = time.monotonic()
         self._memory_peak_bytes = 0
         self._stop_s: float | None = None  # when it was first to stop
+        self._script_began_s: float | None = None  # when its process was first heard of
         self._n_asked = 0
         self._interrupted = False
 
@@ -122,7 +123,8 @@ class _Watch:
         now_s = time.monotonic()
         if self._stop_s is None and told is not None:
             limit_s = self._request.seconds
-            late = limit_s is not None and now_s - self._began_s > limit_s + told["started_s"] + 2 * LOOK_EVERY_S
+            self._script_began_s = self._script_began_s or now_s
+            late = limit_s is not None and now_s - self._script_began_s > limit_s + 2 * LOOK_EVERY_S
             self._stop_s = now_s - GRACE_S if late else now_s if told["stopped"] else None
         if self._stop_s is not None and now_s - self._stop_s >= GRACE_S * (1 + self._n_asked):
             self._ask_to_end()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +81,7 @@ class Recorder(Watcher):
         kept: list[Entry] = entries[: bounds[0].at]
         if bounds[0].at:
             kept.append(Sync("before the kept steps"))
-        for begin, end in zip(bounds, bounds[1:], strict=False):
+        for begin, end in pairwise(bounds):
             kept.append(BeginStep(end.n_samples))
             kept += entries[begin.at : end.at]
         kept += [Sync("after the kept steps"), EndRun()]

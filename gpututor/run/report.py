@@ -102,7 +102,7 @@ def waterfall(ledger: Ledger, width: int) -> Table:
         name = GAUGE_WORDS.get(row.name, row.label) if gauge else f"  − {row.label}"
         share = "—" if row.share is None else percent(row.share)
         long = duration(row.ns / (ledger.n_steps or 1)) if row.share is not None else ""
-        cells = [name, bar(row, wide), share, long]
+        cells: list[RenderableType] = [name, bar(row, wide), share, long]
         if width >= WIDE:
             cells.append(_meaning(row))
         table.add_row(*cells, style="bold" if gauge else "")
@@ -115,7 +115,8 @@ def bar(row: Row, wide: int) -> str:
         return ""
     lo, hi = sorted((row.start_share, row.end_share))
     before, upto = round(lo * wide), round(hi * wide)
-    return " " * min(before, wide - 1) + ("█" if row.kind == "gauge" else "▒") * max(upto - before, 1 if row.share else 0)
+    mark = "█" if row.kind == "gauge" else "▒"
+    return " " * min(before, wide - 1) + mark * max(upto - before, 1 if row.share else 0)
 
 
 def _meaning(row: Row) -> Text:
@@ -148,8 +149,6 @@ def money(outcome: Outcome) -> Text:
     if outcome.usd_per_1000_steps is not None:
         text = f"1,000 steps cost {dollars(outcome.usd_per_1000_steps)} at {text}"
     return Text(text)
-
-
 
 
 def show_comparison(predicted: Outcome, measured: Outcome, console: Console) -> None:

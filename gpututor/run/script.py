@@ -26,17 +26,16 @@ def run(request: Request) -> None:
 
 
 def _file_code(target: str, module: types.ModuleType) -> CodeType:
-    path = Path(target)
+    path = Path(target).absolute()  # as Python does for its main script, in __file__ and in tracebacks
     if path.is_dir():
-        sys.path[0] = target
+        sys.path[0] = str(path)
         path /= "__main__.py"
-        target = str(path)
     else:
         sys.path[0] = str(path.resolve().parent)
-    module.__file__ = target
+    module.__file__ = str(path)
     module.__dict__["__cached__"] = None
-    with io.open_code(str(path.absolute())) as file:
-        return compile(file.read(), target, "exec", dont_inherit=True)
+    with io.open_code(str(path)) as file:
+        return compile(file.read(), str(path), "exec", dont_inherit=True)
 
 
 def _module_code(name: str, module: types.ModuleType) -> CodeType:

@@ -22,7 +22,7 @@ def check(target: str) -> None:
     path = Path(target)
     if path.is_dir():
         if not (path / "__main__.py").is_file():
-            raise NoScript(f"{target} is a folder without a __main__.py; name the script itself, such as {target}/train.py")
+            raise NoScript(f"{target} is a folder without a __main__.py; name the script in it that is to be run")
         return
     if not path.exists():
         raise NoScript(f"{target} is not there (looked in {path.absolute().parent}){_near(path)}")

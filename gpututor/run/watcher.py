@@ -14,8 +14,6 @@ from gpututor.run.request import PROGRESS, RESULT, Request
 from gpututor.run.steps import StepWatch
 
 TELL_EVERY_S = 0.2
-PROCESS_BEGAN_S = time.monotonic()
-"""Nearly: this module is loaded before torch, which takes the child's first seconds."""
 
 
 class Watcher(ABC):
@@ -65,7 +63,6 @@ class Watcher(ABC):
             "n_steps": self.n_steps,
             "loss": marks.best[-1].loss if marks.best else None,
             "seconds": time.monotonic() - self.began_s,
-            "started_s": self.began_s - PROCESS_BEGAN_S,
             "stopped": self.stopped,
             "error": self.error,
             "steps_are": marks.kind,

@@ -92,7 +92,7 @@ class Capture(Listener):
                 continue
             storage = t.host.untyped_storage()
             if storage.data_ptr() not in self._saved:
-                flat = torch.empty(0, dtype=torch.uint8).set_(storage)  # type: ignore[call-overload]
+                flat = torch.empty(0, dtype=torch.uint8).set_(storage)
                 self._saved[storage.data_ptr()] = flat, flat.clone()
 
     def after(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> None:
@@ -122,7 +122,8 @@ class Capture(Listener):
                 results = rng.drawn(compute, *hosts)
             latest.update(hosts=hosts, outs=results)
             for target, result in zip(targets, results, strict=True):
-                target.copy_(result.detach())
+                if target is not None:
+                    target.copy_(result.detach())
 
         self.steps.append(again)
 
@@ -141,7 +142,8 @@ class Capture(Listener):
             need = [h for h in latest["hosts"] if isinstance(h, torch.Tensor) and h.requires_grad]
             found = [g for g in gradients([o for o, _ in pairs], [g for _, g in pairs], need) if g is not None]
             for target, result in zip(targets, found, strict=True):
-                target.copy_(result)
+                if target is not None:
+                    target.copy_(result)
 
         self.steps.append(again)
 
@@ -153,7 +155,7 @@ class Capture(Listener):
             for flat, copy in self._saved.values():
                 flat.copy_(copy)
         self._saved.clear()
-        if self._rng is not None:
+        if self._rng is not None and self._card_rng is not None:
             torch.set_rng_state(self._rng)
             rng.set_rng_state(self._card_rng)
 

@@ -71,10 +71,11 @@ class Code:
         listen(region)
 
     def _on_simulated_gpu(self, args: Any, kwargs: Any) -> bool:
-        leaves = _pytree.tree_leaves((args, kwargs))
-        if any(isinstance(leaf, SimTensor) for leaf in leaves):
-            return True
-        return isinstance(self.of, torch.nn.Module) and any(isinstance(p, SimTensor) for p in self.of.parameters())
+        """Whether a tensor of the call or of the module lies there, or none is seen, as in an optimizer's step."""
+        seen = [leaf for leaf in _pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        if isinstance(self.of, torch.nn.Module):
+            seen += self.of.parameters()
+        return not seen or any(isinstance(t, SimTensor) for t in seen)
 
 
 def _listeners() -> list[Any]:

@@ -14,10 +14,10 @@ from gpututor.simgpu.session import current
 from gpututor.simgpu.swaps import Swaps
 
 CUDA_VERSION = "12.8"
-"""What `torch.version.cuda` says. Source: a toolkit that torch 2.10 to 2.14 are built for (pytorch.org, Get Started)."""
+"""What `torch.version.cuda` says. Source: pytorch.org, "Get Started": a toolkit that current wheels are built for."""
 
 CUDNN_VERSION = 91002
-"""What `torch.backends.cudnn.version()` says: 9.10.2. Source: nvidia-cudnn-cu12, required by torch's CUDA 12.8 wheels."""
+"""What `torch.backends.cudnn.version()` says: 9.10.2. Source: the cuDNN that torch's wheels for CUDA 12.8 require."""
 
 KEPT = frozenset({"amp", "random", "nvtx", "memory", "graphs", "sparse", "nccl", "profiler", "tunable"})
 """Submodules of torch.cuda that stay themselves; names inside them are replaced one by one."""

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 import torch.utils._device
 
-from gpututor.simgpu import cuda_module, cuda_types
+from gpututor.simgpu import cuda_module, cuda_types, files
 from gpututor.simgpu.cuda_devices import cuda_device, there
 from gpututor.simgpu.forms import DEVICE_NAME
 from gpututor.simgpu.swaps import Swaps
@@ -86,7 +86,7 @@ def _put_names(swaps: Swaps) -> None:
 
 def _tensors(swaps: Swaps) -> None:
     """What a script asks of a tensor, and the methods that move one."""
-    own_device = torch._C.TensorBase.device.__get__  # type: ignore[attr-defined]
+    own_device = torch._C.TensorBase.device.__get__
     swaps.put(SimTensor, "device", property(lambda t: cuda_device(own_device(t).index or 0)))
     swaps.put(SimTensor, "is_cuda", property(lambda t: True))
     move = torch.Tensor.to
@@ -116,7 +116,8 @@ def _tensors(swaps: Swaps) -> None:
 
 def _functions(swaps: Swaps) -> None:
     """Every function of torch that makes a tensor on a device of the caller's choice."""
-    for owner, name in [*((torch, name) for name in FACTORIES), *((importlib.import_module(m), n) for m, n in ELSEWHERE)]:
+    elsewhere = [(importlib.import_module(module), name) for module, name in ELSEWHERE]
+    for owner, name in [*((torch, name) for name in FACTORIES), *elsewhere]:
         original = getattr(owner, name, None)
         if original is not None:
             wrapper = _reading_device(original)
@@ -220,7 +221,7 @@ def _files_and_generators(swaps: Swaps) -> None:
     @functools.wraps(load)
     def read_load(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
         if isinstance(map_location, dict):
-            map_location = {there(k): there(v) for k, v in map_location.items()}
+            map_location = {name: there(v) for k, v in map_location.items() for name in (k, there(k))}
         elif map_location is not None and not callable(map_location):
             map_location = there(map_location)
         return load(f, map_location, *args, **kwargs)
@@ -229,8 +230,9 @@ def _files_and_generators(swaps: Swaps) -> None:
         """torch.Generator that takes "cuda" for the simulated GPU."""
 
         def __new__(cls, device: Any = "cpu") -> Any:
-            return generator.__new__(cls, there(device))
+            return generator.__new__(cls, there(device))  # type: ignore[call-arg]
 
+    swaps.put(files, "HERE", files.HERE | {"cuda"})  # a file written on CUDA is at home here
     swaps.put(torch, "load", read_load)
     swaps.put(torch, "Generator", Generator)
 

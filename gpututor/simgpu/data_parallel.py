@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
@@ -150,6 +151,5 @@ def install() -> None:
         finally:
             session.account(Threads(()))
 
-    module.parallel_apply = parallel_apply
-    importlib.import_module("torch.nn.parallel.data_parallel").parallel_apply = parallel_apply
-    torch.nn.parallel.parallel_apply = parallel_apply  # type: ignore[assignment]
+    for name in ("torch.nn.parallel.parallel_apply", "torch.nn.parallel.data_parallel", "torch.nn.parallel"):
+        sys.modules[name].parallel_apply = parallel_apply  # type: ignore[attr-defined]

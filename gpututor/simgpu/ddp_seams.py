@@ -82,7 +82,7 @@ def install(worlds: Any) -> None:
         return world.group(ranks)
 
     dist.Backend.register_backend(BACKEND, create, extended_api=True, devices=["cpu", BACKEND])
-    torch._C._distributed_c10d._set_thread_isolation_mode(True)
+    torch._C._distributed_c10d._set_thread_isolation_mode(True)  # type: ignore[attr-defined]
     init, new_group = c10d.init_process_group, c10d.new_group
 
     def init_process_group(backend: Any = None, init_method: Any = None, *args: Any, **kwargs: Any) -> None:
@@ -115,9 +115,9 @@ def _note_unused(ddp: Any) -> None:
     """Tell the process group whether DDP will look for unused parameters."""
     make = ddp.__init__
 
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+    def make_and_note(self: Any, *args: Any, **kwargs: Any) -> None:
         make(self, *args, **kwargs)
         if self.find_unused_parameters and hasattr(self.process_group, "asks_for_pinned"):
             self.process_group.asks_for_pinned = True
 
-    ddp.__init__ = __init__
+    ddp.__init__ = make_and_note

@@ -28,26 +28,11 @@ plans: dict[tuple[Any, ...], Plan] = {}
 
 def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
     """Account `op` on the running session and give its result."""
-    key: list[Any] = [op]
-    for a in args:
-        kind = type(a)
-        if kind is SimTensor:
-            key.append(a.form)
-        elif kind is int or a is None:
-            key.append(a)
-        elif kind is bool:
-            key.append(YES if a else NO)
-        elif kind is float:
-            key.append(float)
-        else:
-            key.append(key_of(a))
-    if kwargs:
-        for name, value in kwargs.items():
-            key.append(name)
-            key.append(key_of(value))
     session = current.session
-    key.append(session.numerics)
-    whole = tuple(key)
+    forms = [a.form if type(a) is SimTensor else a if a is None or type(a) is int else key_of(a) for a in args]
+    whole = (op, session.numerics, *forms)
+    if kwargs:
+        whole = (*whole, *[(name, key_of(value)) for name, value in kwargs.items()])
     plan = plans.get(whole)
     if plan is None:
         return first_time(whole, op, args, kwargs or {})
@@ -55,12 +40,11 @@ def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
         session.use_card(plan.card)
     p = phase()
     session.account(plan.entries[p] or plan.entry(p))
-    out = None
     if session.numerics:
         hosts = [a.host if type(a) is SimTensor else on_host(a) for a in args]
         out = op(*hosts, **host_kwargs(kwargs)) if kwargs else op(*hosts)
-    elif plan.watched:
-        out = known.compute(op, args, kwargs or {})
+    else:
+        out = known.compute(op, args, kwargs or {}) if plan.watched else None
     if plan.inplace:
         return None if plan.returns_nothing else args[0]
     form = plan.form

@@ -3,7 +3,8 @@
 `launch(fn, "p3.8xlarge", 4)` calls `fn(rank)` for four ranks, as torch.multiprocessing.spawn would. Inside,
 torch.distributed works as under torchrun (`init_process_group("nccl")`, RANK, LOCAL_RANK and WORLD_SIZE), and torch's
 own DistributedDataParallel with its buckets and hooks runs on it. Ranks take turns, one thread at a time, so that
-sums are real and runs repeat. With `in_step` only rank 0 runs and all others are taken to do what it does: for many ranks.
+sums are real and runs repeat. With `in_step` only rank 0 runs, and the others are taken to do what it does: for many
+ranks.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ class World:
         self.seats = [RankSeat(self, rank) for rank in range(1 if in_step else n_ranks)]
         self.seat: RankSeat | None = None
         self.turns = Turns(list(self.seats))
-        self.store = dist.HashStore()
+        self.store = dist.HashStore()  # type: ignore[attr-defined]
         players = {s.rank: s.session.player for s in self.seats}
         self._meeting = Meeting(machine.n_cards, players)  # type: ignore[arg-type]  # seats make CardsPlayers
         self._given: dict[tuple[tuple[int, ...], int], dict[int, Any]] = defaultdict(dict)

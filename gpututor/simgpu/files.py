@@ -27,7 +27,7 @@ from gpututor.simgpu.tensor import SimTensor, wrap
 
 PRIORITY = 5
 """Torch asks its own tagger for CPU storages at 10, and would take ours for one."""
-HERE = {DEVICE_NAME}
+HERE = frozenset({DEVICE_NAME})
 """Device types of a saved location that mean the simulated GPU; "cuda" too, while CUDA's names lead here."""
 OURS = frozenset({"form", "host", "block", "_is_param", "_is_buffer"})
 """What a device tensor's own dictionary holds beside what a program put there."""

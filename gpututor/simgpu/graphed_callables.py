@@ -123,7 +123,7 @@ class _Replay(torch.autograd.Function):
 
 def _callable_of(part: _Graphed) -> Any:
     def graphed(*args: Any) -> Any:
-        outs = _Replay.apply(part, *_pytree.tree_leaves(list(args)), *part.parameters)  # type: ignore[no-untyped-call]
+        outs = _Replay.apply(part, *_pytree.tree_leaves(list(args)), *part.parameters)
         return _pytree.tree_unflatten(list(outs), part.shape)
 
     module = part.call
@@ -134,5 +134,5 @@ def _callable_of(part: _Graphed) -> Any:
     def forward(*args: Any, **kwargs: Any) -> Any:
         return graphed(*args) if module.training == captured_training and not kwargs else eager(*args, **kwargs)
 
-    module.forward = forward  # type: ignore[method-assign]
+    module.forward = forward
     return module

@@ -35,6 +35,20 @@ def is_current_stream_capturing() -> bool:
     return current.session.capturing is not None
 
 
+def refuse_uncapturable_steps() -> None:
+    """An optimizer that counts its steps on the host can't be captured; torch itself only asks CUDA and XPU."""
+    from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+    def check(optimizer: Any, *_: Any) -> None:
+        if is_current_stream_capturing() and not all(g.get("capturable", True) for g in optimizer.param_groups):
+            raise RuntimeError(
+                f"Attempting SIMGPU graph capture of step() for an instance of {type(optimizer).__name__} but "
+                "param_groups' capturable is False."
+            )
+
+    register_optimizer_step_pre_hook(check)
+
+
 class _Pools:
     """The private memory of a session's graphs: it serves nothing else, and `empty_cache` leaves it while one lives."""
 

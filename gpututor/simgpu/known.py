@@ -102,8 +102,16 @@ def shapes(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], guess: bool =
     try:
         out = op(*map(on_meta, args), **hosted)
         return _laid_out_by_cudnn(out, args[0], args[1]) if op is CONVOLUTION else out
-    except (NotImplementedError, RuntimeError):
-        if guess or not all_known(args, kwargs.values()):
+    except (NotImplementedError, RuntimeError) as error:
+        if guess:
+            raise
+        if not all_known(args, kwargs.values()):
+            if isinstance(error, NotImplementedError) or "meta tensor" in str(error):
+                name = op._schema.name.removeprefix("aten::")
+                raise NumericsOff(
+                    f"{name} can't be followed by shape alone: it needs values, and with numerics off they were not "
+                    "computed; open the session with numerics=True"
+                ) from error
             raise
         return op(*[_plain(a) for a in args], **{k: _plain(v, k) for k, v in kwargs.items()})
 

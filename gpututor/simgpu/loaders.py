@@ -22,8 +22,8 @@ NEXT_BATCH = "next batch"
 
 def mark_loaders() -> None:
     """Wrap the making of every DataLoader's iterator, which starts its workers, and each of its steps."""
-    dataloader._BaseDataLoaderIter.__next__ = _as_input(dataloader._BaseDataLoaderIter.__next__)  # type: ignore[method-assign]
-    dataloader.DataLoader.__iter__ = _as_input(dataloader.DataLoader.__iter__)  # type: ignore[method-assign]
+    for owner, name in ((dataloader.DataLoader, "__iter__"), (dataloader._BaseDataLoaderIter, "__next__")):
+        setattr(owner, name, _as_input(getattr(owner, name)))
 
 
 def _as_input(call: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from gpututor.errors import CardFull
-from gpututor.model.allocator import Allocator, Piece
+from gpututor.model.allocator import Allocator
+from gpututor.model.allocator_parts import Piece
 from gpututor.model.tape import HostWork, Sync
 from gpututor.timeline import Activity
 

@@ -123,4 +123,4 @@ def install() -> None:
     ):
         setattr(torch.accelerator, name, FUNCTIONS[name])
     if hasattr(torch.accelerator, "get_memory_info"):  # torch 2.11 and later
-        torch.accelerator.get_memory_info = mem_get_info  # type: ignore[assignment]
+        torch.accelerator.get_memory_info = mem_get_info

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from gpututor.simgpu import accelerator, compiled, data_parallel, known, loaders, memory_calls, reading, streams
+from gpututor.simgpu import accelerator, compiled, data_parallel, graphs, known, loaders, memory_calls, reading, streams
 from gpututor.simgpu.session import current
 from gpututor.simgpu.special import copy_out, is_pinned, values
 from gpututor.simgpu.tensor import SimTensor
@@ -126,3 +126,4 @@ def apply_all() -> None:
     accelerator.serve()
     loaders.mark_loaders()
     compiled.stand_in()
+    graphs.refuse_uncapturable_steps()

@@ -17,7 +17,19 @@ from gpututor.simgpu.tensor import SimTensor
 class Plan:
     """How to account and wrap one op on tensors of given forms."""
 
-    __slots__ = ("alias", "card", "cost", "entries", "form", "inplace", "name", "outs", "returns_nothing", "single", "watched")
+    __slots__ = (
+        "alias",
+        "card",
+        "cost",
+        "entries",
+        "form",
+        "inplace",
+        "name",
+        "outs",
+        "returns_nothing",
+        "single",
+        "watched",
+    )
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -25,6 +25,7 @@ from gpututor.simgpu.tensor import SimTensor
 if TYPE_CHECKING:
     from gpututor.simgpu.distributed import World
 
+_ProcessGroup: Any = dist.ProcessGroup  # its stubs list overloads that torch itself never calls from Python
 Tensors = Sequence[torch.Tensor]
 Combine = Callable[[list[Any]], None]  # what all ranks of a group gave, in the group's order
 
@@ -54,8 +55,8 @@ def fill(target: torch.Tensor, values: torch.Tensor | None) -> None:
 
 def fold(op: Any, given: Sequence[torch.Tensor]) -> torch.Tensor | None:
     """The reduction of all ranks' values, in order of the ranks."""
-    hosts = [numbers(t) for t in given]
-    if any(h is None for h in hosts):
+    hosts = [h for h in map(numbers, given) if h is not None]
+    if len(hosts) < len(given):
         return None
     kind = op.op if hasattr(op, "op") else op
     known = next((f for k, f in FOLDS.items() if k == kind), None)
@@ -63,8 +64,8 @@ def fold(op: Any, given: Sequence[torch.Tensor]) -> torch.Tensor | None:
         raise NotImplementedError(f"simulated ranks can't reduce with {kind}; use SUM, AVG, MIN, MAX or PRODUCT")
     first = hosts[0]
     if kind in (ReduceOp.SUM, ReduceOp.AVG) and all(h is first for h in hosts):  # ranks that do the same
-        return first * (len(hosts) if kind == ReduceOp.SUM else 1)  # type: ignore[operator]
-    total: torch.Tensor = reduce(known, hosts)  # type: ignore[arg-type]
+        return first * (len(hosts) if kind == ReduceOp.SUM else 1)
+    total = reduce(known, hosts)
     return total / len(hosts) if kind == ReduceOp.AVG else total
 
 
@@ -96,7 +97,9 @@ class Exchanged(Work):
             current.session.account(WaitExchange(self._number, self._card, self._on_host))
         return True
 
-    synchronize = wait
+    def synchronize(self) -> None:
+        """The same."""
+        self.wait()
 
     def is_completed(self) -> bool:
         """Whether it is done; true where it was waited for."""
@@ -105,7 +108,7 @@ class Exchanged(Work):
     def get_future(self) -> Any:
         """A finished future. In a backward pass its end is what waits, as DDP's reducer does; else the call itself."""
         if thread.backward_depth:
-            torch.autograd.Variable._execution_engine.queue_callback(self.wait)  # type: ignore[attr-defined]
+            torch.autograd.Variable._execution_engine.queue_callback(self.synchronize)
         else:
             self.wait()
         future: Any = torch.futures.Future()
@@ -113,7 +116,7 @@ class Exchanged(Work):
         return future
 
 
-class RanksGroup(dist.ProcessGroup):
+class RanksGroup(_ProcessGroup):  # type: ignore[misc]
     """One rank's end of a process group."""
 
     def __init__(self, world: World, rank: int, ranks: tuple[int, ...]) -> None:
@@ -125,7 +128,7 @@ class RanksGroup(dist.ProcessGroup):
         """How many ranks it has."""
         return len(self._ranks)
 
-    def getBackendName(self) -> str:
+    def getBackendName(self) -> str:  # noqa: N802  # torch's name
         """The name to which init_process_group was led."""
         return "simgpu"
 
@@ -136,7 +139,7 @@ class RanksGroup(dist.ProcessGroup):
         return name
 
     @property
-    def group_name(self) -> str:  # type: ignore[override]
+    def group_name(self) -> str:
         """The same."""
         return self.pg_name
 

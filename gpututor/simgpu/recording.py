@@ -23,12 +23,13 @@ def tape_steps(
     n_samples: int | None = None,
     what: str = "",
     numerics: bool = True,
+    clock: str = "virtual",
 ) -> Tape:
     """What `n_steps` calls of `step(k)` did on the simulated GPU, after `warmup` calls that are not kept.
 
     `step` is called with k from 0; it may return its loss as a number or a tensor, or nothing.
     `n_samples` is what one step works through. The card is synchronized at the very end, so that
-    a step that never waits is still accounted whole.
+    a step that never waits is still accounted whole. On a "paced" clock the host's time is this computer's.
 
     Raises:
         NoSteps: `n_steps` is not positive, or the steps ran out (`StopIteration`) before the first kept one.
@@ -37,22 +38,23 @@ def tape_steps(
     if n_steps < 1:
         raise NoSteps(f"{n_steps} steps were asked for; a recording needs at least one")
     losses: list[float | None] = []
-    with simulated_gpu(machine, numerics=numerics, what=what) as sim:
+    with simulated_gpu(machine, numerics=numerics, what=what, clock=clock) as sim:
         for k in range(warmup):
             if not _call(step, k, []):
                 raise NoSteps(f"the steps ran out in warm-up step {k}, before any was recorded; is the loader empty?")
         sim.account(Sync("synchronize before recording"))
         first = len(sim.tape.entries)
         for k in range(warmup, warmup + n_steps):
+            n_before = len(sim.tape.entries)
             sim.begin_step(n_samples)
             if not _call(step, k, losses):
-                sim.tape.entries.pop()
+                del sim.tape.entries[n_before:]  # the step that never came, and the marks of looking for it
                 break
         sim.account(Sync("synchronize after recording"))
         sim.end_run()
         if not losses:
             raise NoSteps("the steps ran out before the first one that was to be recorded; is the loader empty?")
-        return Tape(what, sim.tape.entries[first:], losses, sim.tape.n_cards)
+        return Tape(what, sim.tape.entries[first:], losses, sim.tape.n_cards, clock)
 
 
 def _call(step: StepFunction, k: int, losses: list[float | None]) -> bool:

@@ -54,7 +54,7 @@ def among(args: tuple[Any, ...]) -> bool:
 @special(aten._sparse_coo_tensor_with_dims_and_tensors.default)
 def make(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A sparse tensor over two device tensors; torch checks their shapes."""
-    return op.redispatch(_PAIR_KEYS, *args, **{**kwargs, "device": args[3].device, "pin_memory": None})
+    return op.redispatch(_PAIR_KEYS, *args, **{**kwargs, "device": args[3].form.device, "pin_memory": None})
 
 
 def adopt(host: torch.Tensor, index: int = 0) -> torch.Tensor:
@@ -71,7 +71,7 @@ def adopt(host: torch.Tensor, index: int = 0) -> torch.Tensor:
         values,
         dtype=host.dtype,
         layout=torch.sparse_coo,
-        device=values.device,
+        device=values.form.device,  # what a tensor says of its device may be CUDA's name
         pin_memory=None,
         is_coalesced=host.is_coalesced(),
     )

@@ -108,8 +108,8 @@ class Turns:
         waiting = "; ".join(f"rank {k} waits in {w[0]}" for k, w in enumerate(self._waits_for) if w is not None)
         ended = ", ".join(map(str, sorted(self._done))) or "none"
         raise RanksDisagree(
-            f"no rank can go on: {waiting}; ended: {ended}. On real cards they would wait for ever, so let all ranks of "
-            "a group call the same collectives in the same order"
+            f"no rank can go on: {waiting}; ended: {ended}. On real cards they would wait for ever, so let all ranks "
+            "of a group call the same collectives in the same order"
         )
 
     def _stop(self) -> None:
@@ -119,9 +119,7 @@ class Turns:
             if rank in self._done:
                 continue
             if self._running == rank and self._waits_for[rank] is None and thread.ident is not None:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                    ctypes.c_ulong(thread.ident), ctypes.py_object(RankStopped)
-                )
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(RankStopped))
             self._go[rank].release()
         for thread in self._threads:
             thread.join(timeout=30)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import torch
 
@@ -18,6 +18,9 @@ from gpututor.simgpu.session import Session, current
 if TYPE_CHECKING:
     from gpututor.model.tape import Entry
     from gpututor.simgpu.paced import PacedClock
+
+
+Backward = TypeVar("Backward", bound=Callable[..., Any])
 
 
 class Listener:
@@ -154,14 +157,14 @@ def listen(listener: Listener) -> Watch:
     return watch
 
 
-def seen_backward(backward: Callable[..., Any]) -> Callable[..., Any]:
+def seen_backward(backward: Backward) -> Backward:
     """A whole op's `backward(ctx, *grads)`, seen by whoever watches the session."""
 
     def seen(ctx: Any, *grads: Any) -> Any:
         watch = current.session.watch
         return backward(ctx, *grads) if watch is None else watch.whole_backward(backward, ctx, grads)
 
-    return seen
+    return cast("Backward", seen)
 
 
 def is_composite(op: Any) -> bool:

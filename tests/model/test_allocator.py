@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,9 +72,9 @@ def test_the_smallest_cached_piece_that_fits_is_taken(card):
     card.free(second)
     assert drawn(card) == ["##......##....######"]
 
-    asked(card, 3)
+    asked(card, 2)
 
-    assert drawn(card) == ["##......##### ######".replace(" ", ".")]
+    assert drawn(card) == ["##......####..######"]
 
 
 def test_of_equal_pieces_the_one_at_the_lowest_address_is_taken(card):
@@ -144,7 +146,7 @@ def test_a_cache_in_pieces_does_not_serve_a_large_request():
     for piece in pieces[::2]:
         card.free(piece)
 
-    with pytest.raises(CardFull, match="only 0.00 GiB are free") as caught:
+    with pytest.raises(CardFull, match="are free; take a smaller batch") as caught:
         asked(card, 12)
     assert caught.value.cached_bytes - caught.value.used_bytes == 20 * MIB
     assert fragmentation_share(card.all) == 0.5
@@ -293,8 +295,8 @@ def test_pieces_fill_their_segments_without_gap_or_overlap(requests):
         for pieces in card.segments():
             reserved += sum(p.size for p in pieces)
             in_use += sum(p.size for p in pieces if not p.cached)
-            assert all(a.address + a.size == b.address for a, b in zip(pieces, pieces[1:], strict=False))
-            assert not any(a.cached and b.cached for a, b in zip(pieces, pieces[1:], strict=False))
+            assert all(a.address + a.size == b.address for a, b in pairwise(pieces))
+            assert not any(a.cached and b.cached for a, b in pairwise(pieces))
         assert reserved == card.reserved_bytes
         assert in_use == card.all.size == card.small.size + card.large.size
         assert card.all.n == len(live)

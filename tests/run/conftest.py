@@ -50,8 +50,12 @@ def command(environment, tmp_path):
 
     def start(*words: str, **how: Any) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-W", "ignore", "-m", "gpututor", "run", *words],
-            **{"cwd": tmp_path, "env": environment, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True},
+            [sys.executable, "-m", "gpututor", "run", *words],
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
             **how,
         )
 

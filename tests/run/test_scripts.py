@@ -12,12 +12,16 @@ import time
 import pytest
 
 
+def under_python(folder, environment, *arguments):
+    """The same script without gpututor."""
+    words = [sys.executable, "train.py", *arguments]
+    return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
 def test_losses_are_those_of_the_cpu(run, loop, tmp_path, environment):
     source = loop("for _ in range(6): print('loss', step())")
     done = run(source)
-    plain = subprocess.run(
-        [sys.executable, "train.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
-    )
+    plain = under_python(tmp_path, environment)
 
     assert [line for line in done.err.splitlines() if line.startswith("loss")] == plain.stdout.splitlines()
 
@@ -156,7 +160,7 @@ def test_a_script_keeps_its_exit_status_and_what_it_did_until_then(run, loop, en
 def test_a_traceback_looks_as_under_python(run, script, tmp_path, environment):
     source = "def load():\n    raise ValueError('no such corpus')\n\nload()\n"
     done = run(source)
-    plain = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    plain = under_python(tmp_path, environment)
 
     assert done.err == plain.stderr
     assert done.report["ended"]["error"] == "ValueError: no such corpus"
@@ -164,7 +168,7 @@ def test_a_traceback_looks_as_under_python(run, script, tmp_path, environment):
 
 def test_a_syntax_error_looks_as_under_python(run, tmp_path, environment):
     done = run("x = = 1\n")
-    plain = subprocess.run([sys.executable, "train.py"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    plain = under_python(tmp_path, environment)
 
     assert (done.status, done.err) == (1, plain.stderr)
 
@@ -225,9 +229,7 @@ def test_main_arguments_paths_and_threads_are_those_of_python(run, tmp_path, env
     """
     arguments = ("--json", "--steps", "7")
     done = run(source, arguments=arguments)
-    plain = subprocess.run(
-        [sys.executable, "train.py", *arguments], cwd=tmp_path, env=environment, capture_output=True, text=True
-    )
+    plain = under_python(tmp_path, environment, *arguments)
 
     assert done.err == plain.stdout
 

@@ -1,0 +1,107 @@
+"""`gpututor bench speed`: the figures are what they say, and the bars are those that were promised."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from gpututor.bench import models, speed
+from gpututor.bench.models import Gpt2, ResNet50, Workload, step_of
+from gpututor.bench.speed import Speed, median_s, speeds
+from gpututor.cli import main
+
+FINE = Speed(
+    "a step",
+    n_ops=1000,
+    off_step_s=0.010,
+    fake_step_s=0.2,
+    n_small_ops=500,
+    on_small_step_s=0.012,
+    cpu_small_step_s=0.004,
+)
+
+
+def test_the_median_is_that_of_the_steps_after_the_warm_up():
+    ticks = iter([0, 5, 10, 11, 20, 29])
+    calls = []
+
+    assert median_s(lambda: calls.append(1), 3, n_warmup=2, clock=lambda: next(ticks)) == 5
+    assert len(calls) == 5
+
+
+def test_figures_are_by_op_and_by_share():
+    assert FINE.off_us == pytest.approx(10)
+    assert FINE.share_of_fake == pytest.approx(0.05)
+    assert FINE.on_over_cpu_us == pytest.approx(16)
+    assert FINE.within_bars
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param({"off_step_s": 0.016}, id="16 µs an op"),
+        pytest.param({"fake_step_s": 0.09}, id="more than a tenth of fake tensors"),
+        pytest.param({"on_small_step_s": 0.015}, id="22 µs over the CPU"),
+    ],
+)
+def test_one_bar_missed_is_outside(changed):
+    fields = FINE.as_fields() | changed
+    kept = {name: fields[name] for name in Speed.__slots__}
+
+    assert not Speed(**kept).within_bars
+
+
+def test_gpt2_and_resnet50_have_their_published_sizes():
+    with torch.device("meta"):
+        assert sum(p.numel() for p in Gpt2().parameters()) == 124_439_808  # OpenAI's smallest GPT-2
+        assert sum(p.numel() for p in ResNet50().parameters()) == 25_557_032  # torchvision's table of weights
+
+
+def tiny(device: str):
+    with torch.device(device):
+        return step_of(torch.nn.Linear(4, 4), torch.randn(2, 4), torch.randint(0, 4, (2,)))
+
+
+def test_a_workload_is_measured_four_ways():
+    (found,) = speeds(2, (Workload("tiny", tiny, tiny),))
+
+    assert found.n_ops == found.n_small_ops > 20
+    assert min(found.off_step_s, found.fake_step_s, found.on_small_step_s, found.cpu_small_step_s) > 0
+    assert found.on_small_step_s > found.cpu_small_step_s
+
+
+@pytest.mark.parametrize("workload", models.WORKLOADS, ids=lambda w: w.name)
+def test_every_workload_trains_in_its_small_form(workload):
+    step = workload.small("cpu")
+    first = step().item()
+    for _ in range(5):
+        step()
+
+    assert step().item() != first
+
+
+def run(capsys, *arguments: str) -> str:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert not ended.value.code
+    return capsys.readouterr().out
+
+
+def test_the_command_prints_a_row_for_each_workload(monkeypatch, capsys):
+    monkeypatch.setattr(speed, "speeds", lambda n_steps: iter([FINE]))
+    out = run(capsys, "bench", "speed")
+
+    assert "10.0 µs/op" in out
+    assert "16.0 µs/op" in out
+    assert "within" in out
+
+
+def test_json_has_all_figures(monkeypatch, capsys):
+    monkeypatch.setattr(speed, "speeds", lambda n_steps: iter([FINE]))
+    (row,) = json.loads(run(capsys, "bench", "speed", "--json"))
+
+    assert row["workload"] == "a step"
+    assert row["off_us"] == pytest.approx(10)
+    assert row["within_bars"] is True
