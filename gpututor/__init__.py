@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gpututor.cards import Card, Host, Machine, card, find_card, host, hosts, machine, machine_for, machines
     from gpututor.causes import Finding, find_causes
-    from gpututor.compiling import compile
+    from gpututor.compiling import compile  # noqa: A004  # torch's own name for it
     from gpututor.errors import GpututorError
     from gpututor.ledger import Account, Ledger, charge
     from gpututor.marking import step

@@ -100,13 +100,13 @@ def read_tape(path: Path) -> Tape:
 
 
 @lru_cache(maxsize=64)
-def _play_file(path: Path, changed_ns: int, machine: _ByName, steps: tuple[int, int] | None) -> Played:
+def _play_file(path: Path, changed_ns: int, machine: SameMachine, steps: tuple[int, int] | None) -> Played:
     tape = _read(path, changed_ns)
     return play(tape if steps is None else tape.steps(*steps), machine.machine)
 
 
 @dataclass(frozen=True, slots=True)
-class _ByName:
+class SameMachine:
     """A machine that a cache may compare by what was changed in it."""
 
     machine: Machine
@@ -122,7 +122,7 @@ def play_file(path: Path, machine: Machine, steps: tuple[int, int] | None = None
         TimelineError: the file is gone or damaged, or has fewer steps.
     """
     read_tape(path)
-    return _play_file(path, path.stat().st_mtime_ns, _ByName(machine), steps)
+    return _play_file(path, path.stat().st_mtime_ns, SameMachine(machine), steps)
 
 
 def with_card(machine: Machine, card: Card) -> Machine:

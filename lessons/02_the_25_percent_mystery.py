@@ -24,7 +24,7 @@ with app.setup(hide_code=True):
 
     from gpututor import page as gt
     from gpututor.cards import DEFAULT_MACHINE, card, machine
-    from gpututor.causes import find_causes
+    from gpututor.causes.kept import causes_in_file
     from gpututor.exercises import ex02
     from gpututor.expect import Band, compare
     from gpututor.jobs.tutorial import TUTORIAL_STEPS
@@ -356,8 +356,8 @@ def cost(played):
 
 
 @app.cell(hide_code=True)
-def finding(played):
-    gt.findings(tuple(find_causes(played.timeline, played.ledger))[:2])
+def finding(tape_path):
+    gt.shown(lambda: gt.findings(causes_in_file(tape_path, RENTED)[:2]))
     return
 
 

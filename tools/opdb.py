@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import sys
 import time
 import warnings
@@ -103,7 +104,7 @@ def same(a: Any, b: Any, values: bool = True, exact: bool = True) -> bool:
         if a.is_floating_point() or a.is_complex():
             return bool(torch.equal(torch.isnan(a), torch.isnan(b)) and torch.equal(a.nan_to_num(7), b.nan_to_num(7)))
         return bool(torch.equal(a, b))
-    return bool(type(a) is type(b) and (a == b or a != a))
+    return bool(type(a) is type(b) and (a == b or (isinstance(a, float) and math.isnan(a))))
 
 
 def run_once(op: Callable[..., Any], sample: Any, device: str, backward: bool) -> list[Any]:
@@ -197,7 +198,8 @@ def main() -> int:
                     outcomes.append(try_op(info, dtype, backward=not args.no_backward, most=args.most))
                     last = outcomes[-1]
                     if last.verdict in ("wrong", "refused") and not args.json:
-                        print(f"{last.verdict:8} {last.dtype:9} {last.name}: {(last.wrong or last.refused)[0]}", flush=True)
+                        why = (last.wrong or last.refused)[0]
+                        print(f"{last.verdict:8} {last.dtype:9} {last.name}: {why}", flush=True)
     counts = Counter(f"{o.dtype} {o.verdict}" for o in outcomes)
     if args.json:
         print(json.dumps({"counts": counts, "outcomes": [asdict(o) | {"verdict": o.verdict} for o in outcomes]}))

@@ -40,12 +40,12 @@ def find_gpus(nvml: Any = None) -> Gpus:
         nvml = nvml or _library()
         nvml.nvmlInit()
     except Exception as error:  # noqa: BLE001  # most machines that read a page have no driver
-        return Gpus((), f"the NVIDIA driver does not answer ({error or type(error).__name__})")
+        return Gpus((), f"the NVIDIA driver does not answer ({str(error) or type(error).__name__})")
     try:
         handles = [nvml.nvmlDeviceGetHandleByIndex(k) for k in range(nvml.nvmlDeviceGetCount())]
         names = tuple(_text(nvml.nvmlDeviceGetName(handle)) for handle in handles)
     except Exception as error:  # noqa: BLE001  # as above
-        return Gpus((), f"the NVIDIA driver does not name its GPUs ({error or type(error).__name__})")
+        return Gpus((), f"the NVIDIA driver does not name its GPUs ({str(error) or type(error).__name__})")
     finally:
         nvml.nvmlShutdown()
     return Gpus(names, None if names else "the NVIDIA driver is here, and shows no GPU")

@@ -11,7 +11,7 @@ configuration (no max_split_size, no expandable_segments, no rounding to powers 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from gpututor.errors import CardFull
 from gpututor.model.allocator_counts import LOG_COLUMNS, Counts, count
@@ -93,10 +93,16 @@ class Allocator:
         pieces.insert(k, piece)
         return first
 
-    def free(self, piece: Piece) -> None:
+    def free(
+        self,
+        piece: Piece,
+        longest: int = LOG_LENGTH,  # these three are bound here, since at the end of the interpreter globals are gone
+        bits: int = ADDRESS_BITS,
+        bisect_left: Callable[[list[int], int], int] = bisect_left,
+    ) -> None:
         """Give a piece back; where other streams work on it, it is cached only when they are done."""
         log = self._log
-        if len(log) > LOG_LENGTH:
+        if len(log) > longest:
             self._count()
         if self._used_on and piece in self._used_on:
             self._free_later(piece)
@@ -105,7 +111,7 @@ class Allocator:
         keys, pieces = lot.keys, lot.pieces
         n_rests = subsumed = 0
         if before is not None and before.cached:
-            k = bisect_left(keys, before.size << ADDRESS_BITS | before.address)
+            k = bisect_left(keys, before.size << bits | before.address)
             del keys[k], pieces[k]
             n_rests, subsumed = 1, before.size
             piece.address = before.address
@@ -115,7 +121,7 @@ class Allocator:
             else:
                 self._heads[piece.address] = piece
         if after is not None and after.cached:
-            k = bisect_left(keys, after.size << ADDRESS_BITS | after.address)
+            k = bisect_left(keys, after.size << bits | after.address)
             del keys[k], pieces[k]
             n_rests += 1
             subsumed += after.size
@@ -126,7 +132,7 @@ class Allocator:
         log += (-size, -piece.asked, -n_rests, -subsumed, 0) if whole else (-size, -piece.asked, 1 - n_rests, size, 0)
         piece.cached = True
         piece.size = size = size + subsumed
-        key = size << ADDRESS_BITS | piece.address
+        key = size << bits | piece.address
         k = bisect_left(keys, key)
         keys.insert(k, key)
         pieces.insert(k, piece)

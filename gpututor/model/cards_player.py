@@ -14,8 +14,8 @@ from gpututor.model.cards_queue import CardsQueue
 from gpututor.model.collectives import Team, exchange_ns, peer_copy_ns, sent_share
 from gpututor.model.exchange import CardsExchange, PeerCopy, RanksExchange, Threads, WaitExchange
 from gpututor.model.host import op_host
+from gpututor.model.lanes import AUTOGRAD, MAIN
 from gpututor.model.priced import PricedOp
-from gpututor.model.queue import AUTOGRAD, MAIN
 from gpututor.model.spec import HostKind
 from gpututor.model.tape import IN_BACKWARD, Entry, Player, Pricer, Sync, TapeOp, UseStream
 from gpututor.model.what_if import AS_IT_IS, WhatIf

@@ -12,8 +12,9 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gpututor.model.lanes import lanes
 from gpututor.model.priced import PricedOp, SpanSink
-from gpututor.model.queue import KERNEL_GAP_NS, LAUNCH_LATENCY_NS, Queue, lanes
+from gpututor.model.queue import KERNEL_GAP_NS, LAUNCH_LATENCY_NS, Queue
 from gpututor.timeline import Activity, KernelWork, Lane, LaneKind, Span
 
 EXTRA_LANES = 1 << 20

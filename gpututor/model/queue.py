@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
+from gpututor.model.lanes import COMPUTE, COPY_IN, COPY_OUT, ENGINE, LANES_PER_CARD, MAIN, lanes
 from gpututor.model.priced import PricedGraph, PricedOp, SpanSink
-from gpututor.timeline import Activity, KernelWork, Lane, LaneKind, Span
+from gpututor.timeline import Activity, KernelWork, Lane, Span
 
 QUEUE_DEPTH = 1024
 """Launches that may wait on one card before the next launch call blocks.
@@ -56,27 +57,6 @@ NO_KERNEL = {
 CROWD = 64
 """Kernels of a card that are remembered to see which overlap; a program's streams are few."""
 
-MAIN, AUTOGRAD = 0, 1
-COMPUTE, COPY_IN, COPY_OUT = 2, 3, 4
-"""Lanes of the first card; the next card's follow, three by three, and then the streams that a program made."""
-LANES_PER_CARD = 3
-ENGINE = {"copy to GPU": COPY_IN, "copy to host": COPY_OUT}
-
-
-def lanes(streams: Sequence[int] = (0,)) -> tuple[Lane, ...]:
-    """The rows of a simulated timeline; `streams` says on which card each stream lies, default streams first."""
-    n_cards = max(streams) + 1
-    rows = [Lane(LaneKind.HOST, "main thread"), Lane(LaneKind.HOST, "autograd thread")]
-    for card in range(n_cards):
-        of = f" of GPU {card}" if n_cards > 1 else ""
-        rows += [
-            Lane(LaneKind.STREAM, f"default stream{of}", card),
-            Lane(LaneKind.COPY, "copies to the GPU" if n_cards == 1 else f"copies to GPU {card}", card),
-            Lane(LaneKind.COPY, f"copies to the host{' from GPU ' + str(card) if of else ''}", card),
-        ]
-    rows += [Lane(LaneKind.STREAM, f"stream {k}", card) for k, card in enumerate(streams) if k >= n_cards]
-    return tuple(rows)
-
 
 class Queue:
     """Clocks of one host and its cards, advanced call by call.
@@ -115,34 +95,24 @@ class Queue:
 
     def op(self, op: PricedOp) -> None:
         """The host runs one framework op; its kernels join the current stream."""
-        if self._sink is None:
+        sink = self._sink
+        if sink is None:
             self._op_unseen(op)
             return
-        t = self.host_ns
-        sink = self._sink
-        lane = op.host_lane
+        t, lane = self.host_ns, op.host_lane
         if op.python_ns:
-            if sink is not None:
-                sink.append(Span(lane, Activity.PYTHON, "Python", t, t + op.python_ns))
+            sink.append(Span(lane, Activity.PYTHON, "Python", t, t + op.python_ns))
             t += op.python_ns
         n = len(op.kernels)
-        if not n:
-            if op.dispatch_ns:
-                if sink is not None:
-                    sink.append(Span(lane, Activity.DISPATCH, op.name, t, t + op.dispatch_ns))
-                t += op.dispatch_ns
-            self.host_ns = t
-            return
         part, rest = divmod(op.dispatch_ns, n + 1)
         for k, (name, long_ns, work) in enumerate(op.kernels):
             before = part + (rest if k == 0 else 0)
-            if sink is not None and before:
+            if before:
                 sink.append(Span(lane, Activity.DISPATCH, op.name, t, t + before))
             t += before
             t = self._launch(t, lane, op.launch_ns, name, long_ns, work)
         if part:
-            if sink is not None:
-                sink.append(Span(lane, Activity.DISPATCH, op.name, t, t + part))
+            sink.append(Span(lane, Activity.DISPATCH, op.name, t, t + part))
             t += part
         self.host_ns = t
 

@@ -15,8 +15,9 @@ from gpututor.errors import TimelineError
 from gpututor.model.cost import copy_ns, price
 from gpututor.model.exchange import CardsEntry
 from gpututor.model.host import op_host, sync_ns
+from gpututor.model.lanes import AUTOGRAD, MAIN
 from gpututor.model.priced import PricedGraph, PricedOp
-from gpututor.model.queue import AUTOGRAD, MAIN, Queue
+from gpututor.model.queue import Queue
 from gpututor.model.spec import HostKind, KernelSpec
 from gpututor.model.what_if import AS_IT_IS, WhatIf
 from gpututor.timeline import Activity, KernelWork, Label, Origin, Span, Timeline

@@ -18,6 +18,7 @@ from gpututor.run.watcher import Watcher
 
 if TYPE_CHECKING:
     from gpututor.measure.cuda import Gpu, Profiler
+    from gpututor.timeline import Timeline
 
 N_KEPT = 20
 """Our choice: steps whose trace stays small enough to be read in seconds; more can be asked for by --steps."""
@@ -101,7 +102,7 @@ def measured(request: Request, ended: Ended, folder: Path) -> Outcome:
     """The outcome of a run on the real GPU."""
     if not ended.whole:
         return without(request, ended, None, died(ended))
-    if not (folder / TRACE).exists():
+    if not ended.told["n_kept"] or not (folder / TRACE).exists():
         why = f"the script ended after {ended.told['n_steps']} steps, before one was watched; take a smaller --skip"
         return without(request, ended, None, why)
     from gpututor.measure.cuda import cpu_name
@@ -113,9 +114,16 @@ def measured(request: Request, ended: Ended, folder: Path) -> Outcome:
         timeline = read(folder / TRACE, origin=Origin.MEASURED, what=request.name, host=cpu_name(), versions=versions)
     except TimelineError as error:
         return without(request, ended, None, f"what the profiler saw can't be accounted: {error}")
-    losses = ended.told["losses"]
-    steps = tuple(replace(s, loss=loss) for s, loss in zip(timeline.steps, [*losses, *[None] * 99], strict=False))
-    timeline = replace(timeline, steps=steps or timeline.steps)
+    timeline = _with_losses(timeline, ended.told["losses"], ended.told["n_kept"])
     ledger = charge(timeline)
     notes = (WHAT_A_STEP_IS[ended.told["steps_are"]].format(optimizer=ended.told["optimizer"]), SLOWED)
     return Outcome(request, ended, None, timeline, ledger, None, find_causes(timeline, ledger), notes)
+
+
+def _with_losses(timeline: Timeline, losses: list[float | None], n_kept: int) -> Timeline:
+    """The timeline with a loss at each kept step; one that was begun and never came belongs to the last one."""
+    steps = list(timeline.steps[:n_kept])
+    if len(timeline.steps) > len(steps) > 0:
+        steps[-1] = replace(steps[-1], end_ns=timeline.steps[-1].end_ns)
+    known = [*losses, *[None] * len(steps)]
+    return replace(timeline, steps=tuple(replace(s, loss=loss) for s, loss in zip(steps, known, strict=False)))

@@ -99,6 +99,7 @@ class _Watch:
         self._memory_peak_bytes = 0
         self._stop_s: float | None = None  # when it was first to stop
         self._script_began_s: float | None = None  # when its process was first heard of
+        self._why: str | None = None
         self._n_asked = 0
         self._interrupted = False
 
@@ -125,6 +126,7 @@ class _Watch:
             limit_s = self._request.seconds
             self._script_began_s = self._script_began_s or now_s
             late = limit_s is not None and now_s - self._script_began_s > limit_s + 2 * LOOK_EVERY_S
+            self._why = f"after {limit_s:g} s, as asked" if late else None
             self._stop_s = now_s - GRACE_S if late else now_s if told["stopped"] else None
         if self._stop_s is not None and now_s - self._stop_s >= GRACE_S * (1 + self._n_asked):
             self._ask_to_end()
@@ -142,9 +144,7 @@ class _Watch:
         code = self.child.returncode
         result = read_if_there(self._folder / RESULT)
         told = result or read_if_there(self._folder / PROGRESS) or {}
-        stopped = "by Ctrl-C" if self._interrupted else told.get("stopped")
-        if stopped is None and self._n_asked:
-            stopped = f"after {self._request.seconds:g} s, as asked"
+        stopped = "by Ctrl-C" if self._interrupted else self._why or told.get("stopped")
         status = 128 + signal.SIGINT if self._interrupted else 0 if stopped else code if code >= 0 else 128 - code
         seconds = time.monotonic() - self._began_s
         how = processes.how_it_ended(code)

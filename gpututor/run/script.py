@@ -16,8 +16,8 @@ from gpututor.run.request import Request
 def run(request: Request) -> None:
     """Run the script to its end; whatever it raises comes out."""
     sys.argv = [request.target, *request.arguments]
-    if request.added_path is not None and request.added_path in sys.path[1:]:
-        sys.path.remove(request.added_path) if sys.path[0] != request.added_path else None
+    if request.added_path in sys.path[1:]:
+        del sys.path[sys.path.index(request.added_path, 1)]  # type: ignore[arg-type]  # it is in the list, so no None
     module = types.ModuleType("__main__")
     module.__dict__["__builtins__"] = __builtins__
     sys.modules["__main__"] = module

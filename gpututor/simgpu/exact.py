@@ -10,8 +10,9 @@ from typing import Any
 
 import torch
 
+from gpututor.simgpu.note import Note
 from gpututor.simgpu.plans import outline
-from gpututor.simgpu.whole_ops import Note, run_whole
+from gpututor.simgpu.whole_ops import run_whole
 
 OPS = ("prod", "prod.dim_int")
 _library = torch.library.Library("aten", "IMPL")

@@ -12,12 +12,14 @@ import warnings
 from contextlib import nullcontext
 from types import TracebackType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 
 from gpututor.model.tape import GraphReplay
 from gpututor.simgpu import streams
 from gpututor.simgpu.capturing import NOT_PERMITTED, Capture
+from gpututor.simgpu.memory import Memory
 from gpututor.simgpu.session import Session, current
 from gpututor.simgpu.watching import listen, watch_of
 
@@ -52,41 +54,40 @@ def refuse_uncapturable_steps() -> None:
 class _Pools:
     """The private memory of a session's graphs: it serves nothing else, and `empty_cache` leaves it while one lives."""
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
+    def __init__(self, memories: list[Memory]) -> None:
+        self.memories = memories
         self.n_users: dict[Pool, int] = {}
         self._aside: dict[tuple[Pool, int], Any] = {}
 
     def begin(self, pool: Pool) -> None:
         """Allocate from this pool."""
         self.n_users[pool] = self.n_users.get(pool, 0) + 1
-        for k, memory in enumerate(self.session.memories):
+        for k, memory in enumerate(self.memories):
             if (pool, k) in self._aside:
                 memory._lots[-pool[1]] = self._aside.pop((pool, k))
             memory.use_stream(-pool[1])
 
-    def end(self, pool: Pool) -> None:
+    def end(self, pool: Pool, stream_numbers: list[int]) -> None:
         """Allocate from the current streams' memory again, and keep the pool aside."""
-        for k, memory in enumerate(self.session.memories):
-            memory.use_stream(self.session.stream_numbers[k])
+        for k, memory in enumerate(self.memories):
+            memory.use_stream(stream_numbers[k])
             self._aside[pool, k] = memory._lots.pop(-pool[1])
 
     def leave(self, pool: Pool) -> None:
         """A graph is gone; with the last one the pool can be given back."""
         self.n_users[pool] -= 1
         if not self.n_users[pool]:
-            for k, memory in enumerate(self.session.memories):
+            for k, memory in enumerate(self.memories):
                 memory._lots[-pool[1]] = self._aside.pop((pool, k))
 
 
-_pools: dict[int, _Pools] = {}
+_pools: WeakKeyDictionary[Session, _Pools] = WeakKeyDictionary()
 
 
 def _pools_of(session: Session) -> _Pools:
-    known = _pools.get(id(session))
-    if known is None or known.session is not session:
-        _pools.clear()  # one session at a time is at work
-        known = _pools[id(session)] = _Pools(session)
+    known = _pools.get(session)
+    if known is None:
+        known = _pools[session] = _Pools(session.memories)
     return known
 
 
@@ -144,7 +145,7 @@ class CUDAGraph:
         self._capture, session.capturing = None, None
         watch_of(session).remove(capture)
         capture.put_back()
-        _pools_of(session).end(self._pool)
+        _pools_of(session).end(self._pool, session.stream_numbers)
         return capture
 
     def _abandon(self) -> None:

@@ -43,6 +43,12 @@ def phase() -> int:
     return FORWARD if torch.is_grad_enabled() else NO_GRAD
 
 
+def no_such_card(machine: Machine, index: int) -> RuntimeError:
+    """The error for a card that the machine doesn't have."""
+    has = "one GPU, 0" if machine.n_cards == 1 else f"{machine.n_cards} GPUs, 0 to {machine.n_cards - 1}"
+    return RuntimeError(f"no simulated GPU {index}: {machine.name} is simulated with {has}")
+
+
 class Session:
     """A simulated machine from `with` to the end of it; one at a time in a process.
 
@@ -89,7 +95,13 @@ class Session:
     # --- cards, streams, events -------------------------------------------------------------------------------
 
     def use_card(self, card: int) -> None:
-        """Later kernels and copies go to this card, into the stream that is current there."""
+        """Later kernels and copies go to this card, into the stream that is current there.
+
+        Raises:
+            RuntimeError: the machine has no such card; an op on it was remembered from a larger machine.
+        """
+        if card >= self.machine.n_cards:
+            raise no_such_card(self.machine, card)
         self.card = card
         self.account(UseStream(self.stream_numbers[card], card))
 

@@ -16,7 +16,7 @@ import torch
 from gpututor.model.spec import HostKind
 from gpututor.model.tape import RecordEvent, Sync, TapeOp, WaitEvent
 from gpututor.simgpu.forms import device_of
-from gpututor.simgpu.session import current, thread
+from gpututor.simgpu.session import current, no_such_card, thread
 
 QUERY = TapeOp("query", HostKind.VIEW, "no_grad")  # Python and a short call, like an op that launches nothing
 
@@ -39,8 +39,7 @@ def card_of(device: Any = None) -> int:
         index = thread.card if given is None else given
     machine = current.session.machine
     if index >= machine.n_cards:
-        has = "one GPU, 0" if machine.n_cards == 1 else f"{machine.n_cards} GPUs, 0 to {machine.n_cards - 1}"
-        raise RuntimeError(f"no simulated GPU {index}: {machine.name} is simulated with {has}")
+        raise no_such_card(machine, index)
     return index
 
 

@@ -11,72 +11,19 @@ from typing import Any
 
 import torch
 
-from gpututor.model.host import PHASES
-from gpututor.model.lowering import lower
-from gpututor.model.spec import OpCall
-from gpututor.model.tape import TapeOp
 from gpututor.simgpu import kept, known, rng
 from gpututor.simgpu.autograd import gradients
 from gpututor.simgpu.forms import DTYPE_NAME, Form, form_of
 from gpututor.simgpu.memory import Block
-from gpututor.simgpu.plans import may_round, outline
-from gpututor.simgpu.session import current, phase
+from gpututor.simgpu.note import Note
+from gpututor.simgpu.plans import outline
+from gpututor.simgpu.session import current
 from gpututor.simgpu.special import values
 from gpututor.simgpu.tensor import SimTensor, host_of, new, wrap
 from gpututor.simgpu.watching import seen_backward
 
 Compute = Callable[..., tuple[torch.Tensor, ...]]
-_entries: dict[tuple[Any, ...], TapeOp] = {}
 _out_forms: dict[tuple[Any, ...], tuple[Form, ...]] = {}
-
-
-def shown(name: str) -> str:
-    """The op's name without torch's prefixes and overload.
-
-    >>> shown("gpututor.rnn.forward"), shown("aten.native_dropout.default")
-    ('rnn.forward', 'native_dropout')
-    """
-    return name.removeprefix("gpututor.").removeprefix("aten.").removesuffix(".default")
-
-
-class Note:
-    """How one whole op is accounted, forward and backward: by names, shapes (`args`) and facts, the same both ways."""
-
-    __slots__ = ("caller", "card", "extra_bytes", "keeps_tensors", "key", "names")
-
-    def __init__(self, forward: str, backward: str, args: tuple[Any, ...], facts: dict[str, Any]) -> None:
-        self.names, self.key = (forward, backward), (args, tuple(facts.items()))
-        self.card = 0
-        self.keeps_tensors, self.extra_bytes = True, 0  # what is kept on the card for backward, see kept.py
-        self.caller = phase()  # inside an autograd.Function gradients are off, so the caller's phase is taken here
-
-    def forward(self) -> None:
-        """Account the forward call."""
-        self._account(self.names[0], self.caller)
-
-    def backward(self) -> None:
-        """Account the backward call."""
-        self._account(self.names[1], phase())
-
-    def keep(self, ctx: Any, tensors: Sequence[Any], outs: Sequence[Any]) -> None:
-        """Keep on the card what backward needs."""
-        saved = [t for t in (*tensors, *outs) if type(t) is SimTensor] if self.keeps_tensors else []
-        if self.extra_bytes:
-            saved.append(kept.space(self.extra_bytes, self.card))
-        ctx.save_for_backward(*saved)
-
-    def _account(self, name: str, caller: int) -> None:
-        tf32 = may_round(name)
-        key = (name, caller, tf32, self.key)
-        entry = _entries.get(key)
-        if entry is None:
-            args, facts = self.key
-            cost = lower(OpCall(name, args, facts, args[:1], tf32))
-            entry = _entries[key] = TapeOp(shown(name), cost.host, PHASES[caller], cost.kernels)
-        session = current.session
-        if self.card != session.card:
-            session.use_card(self.card)
-        session.account(entry)
 
 
 class Whole(torch.autograd.Function):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpututor.errors import CardFull
@@ -282,6 +282,7 @@ REQUESTS = st.lists(
 )
 
 
+@settings(deadline=None)  # the first count of a log loads numpy
 @given(REQUESTS)
 def test_pieces_fill_their_segments_without_gap_or_overlap(requests):
     card = Allocator(GIB)
@@ -303,6 +304,7 @@ def test_pieces_fill_their_segments_without_gap_or_overlap(requests):
         assert all(piece.size >= rounded(piece.asked) for piece in live)
 
 
+@settings(deadline=None)  # the first count of a log loads numpy
 @given(REQUESTS)
 def test_a_log_counted_at_the_end_says_what_counting_at_each_step_says(requests):
     def peaks(look: bool):
@@ -319,6 +321,7 @@ def test_a_log_counted_at_the_end_says_what_counting_at_each_step_says(requests)
     assert peaks(look=True) == peaks(look=False)
 
 
+@settings(deadline=None)  # the first count of a log loads numpy
 @given(REQUESTS)
 def test_after_everything_is_freed_an_emptied_cache_holds_nothing(requests):
     card = Allocator(GIB)
