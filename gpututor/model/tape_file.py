@@ -156,7 +156,7 @@ def _entry(ops: list[TapeOp], graphs: list[GraphReplay], row: Any) -> Entry:
         return ops[row]
     kind, *values = row
     if kind == "replay":
-        return graphs[values[0]]
+        return graphs[int(values[0])]
     if kind == "host":
         values[0] = Activity(values[0])
     return cast("Entry", KINDS[kind](*[tuple(v) if isinstance(v, list) else v for v in values]))

@@ -17,7 +17,7 @@ def run(request: Request) -> None:
     """Run the script to its end; whatever it raises comes out."""
     sys.argv = [request.target, *request.arguments]
     if request.added_path in sys.path[1:]:
-        del sys.path[sys.path.index(request.added_path, 1)]  # type: ignore[arg-type]  # it is in the list, so no None
+        del sys.path[sys.path.index(request.added_path, 1)]
     module = types.ModuleType("__main__")
     module.__dict__["__builtins__"] = __builtins__
     sys.modules["__main__"] = module

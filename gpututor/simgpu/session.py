@@ -102,6 +102,10 @@ class Session:
         """
         if card >= self.machine.n_cards:
             raise no_such_card(self.machine, card)
+        if card >= len(self.memories):  # a plan remembered from a machine with more cards
+            from gpututor.simgpu.streams import card_of
+
+            card_of(card)  # refuses it
         self.card = card
         self.account(UseStream(self.stream_numbers[card], card))
 

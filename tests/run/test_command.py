@@ -70,7 +70,7 @@ def test_what_holds_no_python_is_refused(tmp_path, name, content, why):
 
 
 def test_a_folder_needs_a_main(tmp_path):
-    with pytest.raises(NoScript, match="a folder without a __main__.py"):
+    with pytest.raises(NoScript, match=r"a folder without a __main__\.py"):
         check(str(tmp_path))
 
 
@@ -155,7 +155,9 @@ def test_the_layout_in_the_docstring_is_the_document(two_steps):
 
 def test_a_child_that_is_gone_is_told_with_what_it_had_done(tmp_path):
     told = {"n_steps": 7, "step_ns": 2_000_000.0}
-    gone = outcome.simulated(REQUEST, replace(ENDED, told=told, whole=False, how="signal 11, segmentation fault"), tmp_path)
+    gone = outcome.simulated(
+        REQUEST, replace(ENDED, told=told, whole=False, how="signal 11, segmentation fault"), tmp_path
+    )
 
     assert gone.ledger is None
     assert "is gone (signal 11, segmentation fault)" in gone.why_none

@@ -97,6 +97,13 @@ def test_a_model_on_two_cards_has_the_cpus_gradients():
     assert all(torch.equal(f, e) for f, e in zip(found, expected, strict=True))
 
 
+def test_a_card_that_only_another_machine_had_is_refused():
+    with simulated_gpu("p3.8xlarge"):
+        torch.ones(2, device="simgpu:1")
+    with simulated_gpu("p3.2xlarge"), pytest.raises(RuntimeError, match="no simulated GPU 1"):
+        torch.ones(2, device="simgpu:1")
+
+
 # --- DataParallel -----------------------------------------------------------------------------------------------
 
 
