@@ -115,33 +115,40 @@ def map_text():
     ## Where your time goes
 
     Time leaks away in this order, from the clock on the wall down to useful arithmetic. Find the row that sounds like
-    your job and open its lesson. The bars show a run that comes with the course, and once you have run
-    lesson 2, yours.
+    your job and open its lesson. The bars show a run that comes with the course, and once you have run lesson 2, yours.
     """)
     return
 
 
 @app.cell(hide_code=True)
-def ledger_map(done, results):
-    _kept = gt.kept_tapes(results.get(MYSTERY.key), "done")
-    _own = _kept.tapes.get("tape")
-    played = play_file(_own or data_dir() / "recordings" / "seq2seq.tape.gz", RENTED)
-    before = percent(played.ledger.gpu_util_share) if _own else ""
-    gt.figure(
-        "The ledger, and its lessons",
-        gt.source_line(played.ledger.label, "your run of lesson 2" if _own else "a run that comes with the course"),
-        gt.ledger_map(rows(played.ledger, empty=True), lambda each: each.key in done),
-        note=_kept.trouble,
-        wide=True,
-    )
-    return (before,)
+def mystery_run(results):
+    kept = gt.kept_tapes(results.get(MYSTERY.key), "done")
+    own_tape = kept.tapes.get("tape")
+    return kept, own_tape
 
 
 @app.cell(hide_code=True)
-def paper(before, done):
+def ledger_map(done, kept, own_tape):
+    def _figure():
+        ledger = play_file(own_tape or data_dir() / "recordings" / "seq2seq.tape.gz", RENTED).ledger
+        return gt.figure(
+            "The ledger, and its lessons",
+            gt.source_line(ledger.label, "your run of lesson 2" if own_tape else "a run that comes with the course"),
+            gt.ledger_map(rows(ledger, empty=True), lambda each: each.key in done),
+            note=kept.trouble,
+            wide=True,
+        )
+
+    gt.shown(_figure)
+    return
+
+
+@app.cell(hide_code=True)
+def paper(done, own_tape):
     _name = "" if store.learner == ANYBODY else store.learner
+    _before = percent(play_file(own_tape, RENTED).ledger.gpu_util_share) if own_tape else ""
     _today = date.today()  # noqa: DTZ011  the reader's own calendar
-    _sheet = gt.sheet(gt.Reader(_name, len(done), before, "", f"{_today.day} {_today:%B %Y}"))
+    _sheet = gt.sheet(gt.Reader(_name, len(done), _before, "", f"{_today.day} {_today:%B %Y}"))
     mo.download(_sheet.encode(), filename="where-a-gpus-time-goes.html", label="All of this on one sheet, to print")
     return
 

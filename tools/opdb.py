@@ -96,6 +96,8 @@ def same(a: Any, b: Any, values: bool = True, exact: bool = True) -> bool:
         a, b = on_cpu(a), on_cpu(b)
         if not values:
             return True
+        if a.dtype is torch.complex32:
+            a, b = a.to(torch.complex64), b.to(torch.complex64)
         if a.layout is not torch.strided:
             a, b = a.to_dense(), b.to_dense()
         if not exact:

@@ -122,16 +122,19 @@ class WordLstm(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A training step at the size we speak of, and the same network so small that a laptop computes it at once."""
+    """A training step at the size we speak of, and the same network so small that a laptop computes it at once.
+
+    Both are made for a device, with an optimizer that takes all parameters in one op (`foreach`) or one by one.
+    """
 
     name: str
-    full: Callable[[str], Step]
-    small: Callable[[str], Step]
+    full: Callable[[str, bool], Step]
+    small: Callable[[str, bool], Step]
 
 
-def step_of(net: nn.Module, batch: Tensor, targets: Tensor) -> Step:
-    """One step of training with AdamW in its foreach form, which torch takes by default on CUDA."""
-    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4, foreach=False)
+def step_of(net: nn.Module, batch: Tensor, targets: Tensor, foreach: bool) -> Step:
+    """One step of training with AdamW."""
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4, foreach=foreach)
 
     def step() -> Tensor:
         loss = F.cross_entropy(net(batch).flatten(0, -2), targets.flatten())
@@ -143,32 +146,35 @@ def step_of(net: nn.Module, batch: Tensor, targets: Tensor) -> Step:
     return step
 
 
-def gpt2(device: str, batch: int = 8, length: int = 512, words: int = 50257, **sizes: int) -> Step:
+def gpt2(device: str, foreach: bool, batch: int = 8, length: int = 512, words: int = 50257, **sizes: int) -> Step:
     """A step of GPT-2 on `device`."""
     with torch.device(device):
         ids, targets = torch.randint(0, words, (2, batch, length)).unbind(0)
-        return step_of(Gpt2(words=words, **sizes), ids, targets)
+        return step_of(Gpt2(words=words, **sizes), ids, targets, foreach)
 
 
-def resnet50(device: str, batch: int = 64, side: int = 224, width: int = 64) -> Step:
+def resnet50(device: str, foreach: bool, batch: int = 64, side: int = 224, width: int = 64) -> Step:
     """A step of ResNet-50 on `device`."""
     with torch.device(device):
-        return step_of(ResNet50(width=width), torch.randn(batch, 3, side, side), torch.randint(0, 1000, (batch,)))
+        pictures, targets = torch.randn(batch, 3, side, side), torch.randint(0, 1000, (batch,))
+        return step_of(ResNet50(width=width), pictures, targets, foreach)
 
 
-def word_lstm(device: str, batch: int = 20, length: int = 35, words: int = 33278, width: int = 650) -> Step:
+def word_lstm(
+    device: str, foreach: bool, batch: int = 20, length: int = 35, words: int = 33278, width: int = 650
+) -> Step:
     """A step of the LSTM on `device`; words and width as in pytorch/examples word_language_model's larger runs."""
     with torch.device(device):
         ids, targets = torch.randint(0, words, (2, length, batch)).unbind(0)
-        return step_of(WordLstm(words, width), ids, targets)
+        return step_of(WordLstm(words, width), ids, targets, foreach)
 
 
 WORKLOADS = (
     Workload(
         "GPT-2, 12 layers, 8x512",
         gpt2,
-        lambda device: gpt2(device, 2, 8, width=32, heads=4, words=100),
+        lambda device, foreach: gpt2(device, foreach, 2, 8, width=32, heads=4, words=100),
     ),
-    Workload("ResNet-50, batch 64", resnet50, lambda device: resnet50(device, 2, 32, 4)),
-    Workload("LSTM, 2 layers, 20x35", word_lstm, lambda device: word_lstm(device, 2, 4, 100, 16)),
+    Workload("ResNet-50, batch 64", resnet50, lambda device, foreach: resnet50(device, foreach, 2, 32, 4)),
+    Workload("LSTM, 2 layers, 20x35", word_lstm, lambda device, foreach: word_lstm(device, foreach, 2, 4, 100, 16)),
 )

@@ -85,16 +85,22 @@ def median_s(
     return median(found)
 
 
-def speeds(n_steps: int = 7, workloads: tuple[Workload, ...] | None = None) -> Iterator[Speed]:
-    """One workload after the other."""
+def speeds(
+    n_steps: int = 7, workloads: tuple[Workload, ...] | None = None, *, foreach: bool = False
+) -> Iterator[Speed]:
+    """One workload after the other.
+
+    With `foreach` the optimizer takes all parameters in one op, as torch does by default on CUDA. A step is then
+    quicker, but an op costs more: what torch's own Python and autograd take is spread over half as many ops or fewer.
+    """
     from gpututor.bench.models import WORKLOADS
 
     for workload in workloads or WORKLOADS:
         with _one_thread():
-            n_ops, off_s = _simulated(workload.full, n_steps, numerics=False)
-            fake_s = _fake(workload.full, max(1, n_steps // 2))
-            n_small, on_s = _simulated(workload.small, n_steps, numerics=True)
-            cpu_s = median_s(workload.small("cpu"), n_steps)
+            n_ops, off_s = _simulated(workload.full, foreach, n_steps, numerics=False)
+            fake_s = _fake(workload.full, foreach, max(1, n_steps // 2))
+            n_small, on_s = _simulated(workload.small, foreach, n_steps, numerics=True)
+            cpu_s = median_s(workload.small("cpu", foreach), n_steps)
         yield Speed(workload.name, n_ops, off_s, fake_s, n_small, on_s, cpu_s)
 
 
@@ -110,23 +116,23 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _simulated(make: Callable[[str], Step], n_steps: int, *, numerics: bool) -> tuple[int, float]:
+def _simulated(make: Callable[[str, bool], Step], foreach: bool, n_steps: int, *, numerics: bool) -> tuple[int, float]:
     """Ops of a step and its time on the simulated GPU."""
     from gpututor.model.tape import TapeOp
     from gpututor.simgpu import simulated_gpu
 
     with simulated_gpu(MACHINE, numerics=numerics) as sim:
-        step = make("simgpu")
+        step = make("simgpu", foreach)
         step_s = median_s(step, n_steps)
         before = len(sim.tape.entries)
         step()
         return sum(type(e) is TapeOp for e in sim.tape.entries[before:]), step_s
 
 
-def _fake(make: Callable[[str], Step], n_steps: int) -> float:
+def _fake(make: Callable[[str, bool], Step], foreach: bool, n_steps: int) -> float:
     """The same step followed by torch's fake tensors, with torch's FLOP counter on."""
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.utils.flop_counter import FlopCounterMode
 
     with FakeTensorMode(), FlopCounterMode(display=False):
-        return median_s(make("cpu"), n_steps, n_warmup=1)
+        return median_s(make("cpu", foreach), n_steps, n_warmup=1)

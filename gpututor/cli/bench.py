@@ -23,23 +23,24 @@ def bench_command() -> None:
 @click.option(
     "--steps", "n_steps", default=7, show_default=True, type=click.IntRange(1), help="Steps to take the median of."
 )
+@click.option("--foreach", is_flag=True, help="Let the optimizer take all parameters in one op, as on CUDA.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
-def speed_command(n_steps: int, as_json: bool) -> None:
+def speed_command(n_steps: int, foreach: bool, as_json: bool) -> None:
     """How long a training step takes to account, beside torch's fake tensors and the CPU."""
     from gpututor.bench import speed
 
     found = []
-    for one in speed.speeds(n_steps):
+    for one in speed.speeds(n_steps, foreach=foreach):
         found.append(one)
         if not as_json and sys.stderr.isatty():
             click.echo(f"{one.workload} done", err=True)
     if as_json:
         click.echo(json.dumps([one.as_fields() for one in found], indent=2))
     else:
-        _show(found)
+        _show(found, foreach)
 
 
-def _show(found: list[Speed]) -> None:
+def _show(found: list[Speed], foreach: bool) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
@@ -70,5 +71,6 @@ def _show(found: list[Speed]) -> None:
     console.print(
         f"Bars: at most {speed.OFF_BAR_US:g} µs an op with numerics off, {percent(speed.FAKE_BAR_SHARE)} of the time "
         f"of FakeTensorMode and FlopCounterMode, {speed.ON_BAR_US:g} µs an op over the CPU with numerics on (on small "
-        "networks). CPU time of one thread, medians."
+        f"networks). AdamW takes {'all parameters in one op' if foreach else 'one parameter after the other'}. "
+        "CPU time of one thread, medians."
     )

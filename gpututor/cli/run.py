@@ -52,6 +52,13 @@ class ScriptCommand(click.Command):
 @click.option(
     "--no-numerics", is_flag=True, help="Compute nothing, only account: for models too large for this machine."
 )
+@click.option(
+    "--clock",
+    type=click.Choice(["virtual", "paced"]),
+    default="virtual",
+    show_default=True,
+    help="Host time by our table of hosts, the same everywhere, or this machine's own.",
+)
 @click.option("--compare", is_flag=True, help="Predict and measure, side by side.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON; the script's output goes to stderr.")
 @click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Save timeline (and tape beside it).")
@@ -65,6 +72,7 @@ def run_command(
     skip: int,
     seconds: float | None,
     no_numerics: bool,
+    clock: str,
     compare: bool,
     as_json: bool,
     save: Path | None,
@@ -99,6 +107,7 @@ def run_command(
         n_steps=steps,
         skip=skip,
         seconds=seconds,
+        clock=clock,
     )
     for path in filter(None, (save, html)):
         if not path.absolute().parent.is_dir():

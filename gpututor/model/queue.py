@@ -124,8 +124,7 @@ class Queue:
             self.host_ns += op.python_ns + op.dispatch_ns
             return
         part, rest = divmod(op.dispatch_ns, n + 1)
-        t = self.host_ns + op.python_ns + rest
-        before_ns, stream = part + op.launch_ns, self.stream
+        t, before_ns, stream = self.host_ns + op.python_ns + rest, part + op.launch_ns, self.stream
         card, ready = self.stream_card[stream], self.stream_ns[stream]
         pending, shared = self._pending[card], self._shared[card]
         for _, long_ns, work in kernels:

@@ -52,7 +52,7 @@ def _simulated(request: Request, folder: Path) -> None:
     from gpututor.simgpu import as_cuda, simulated_gpu
     from gpututor.simgpu.swaps import Swaps
 
-    session = simulated_gpu(request.machine or None, numerics=request.numerics, what=request.name)
+    session = simulated_gpu(request.machine or None, numerics=request.numerics, what=request.name, clock=request.clock)
     recorder = Recorder(request, folder, session)
     names = as_cuda()
     session.__enter__()

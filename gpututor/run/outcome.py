@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median_low
 from typing import Any
 
 from gpututor.cards import Machine
@@ -18,13 +19,21 @@ from gpututor.run.request import TAPE, Request
 from gpututor.text import duration
 from gpututor.timeline import NS_PER_S, Timeline
 
+UNEVEN = 5
+"""Our choice: batches of different lengths seldom differ by more; an evaluation between two steps does."""
+
 SET_A_DEVICE = (
     'is the device set? Many scripts need an option such as --cuda or --device cuda; in code it is device = "cuda", '
     "given to the model and to every batch"
 )
 VIRTUAL_CLOCK = (
     "the simulated machine's host is charged for each op and for nothing else: what your Python does between them "
-    "(loading, tokenizing, logging) costs nothing here, and on a real machine it may keep the card waiting"
+    "(loading, tokenizing, logging) costs nothing here, and on a real machine it may keep the card waiting; "
+    "--clock paced counts it"
+)
+PACED_CLOCK = (
+    "the clock was paced: what your Python does between the ops took as long as it took on this machine, "
+    "so another machine gives other numbers"
 )
 TIMES_PRINTED = "times that the script prints itself are this machine's, except those of torch.cuda.Event"
 WHAT_A_STEP_IS = {
@@ -88,8 +97,23 @@ def simulated(request: Request, ended: Ended, folder: Path) -> Outcome:
     except TimelineError as error:
         return without(request, ended, machine, str(error))
     ledger = charge(timeline, machine.card, device=0 if machine.n_cards > 1 else None)
-    found, notes = find_causes(timeline, ledger), _notes(request, ended.told)
+    found, notes = find_causes(timeline, ledger), (*uneven(timeline), *_notes(request, ended.told))
     return Outcome(request, ended, machine, timeline, ledger, tape, found, notes)
+
+
+def uneven(timeline: Timeline) -> tuple[str, ...]:
+    """A note where a few steps last much longer than the others, so that their mean is nobody's step."""
+    lengths_ns = [step.end_ns - step.start_ns for step in timeline.steps]
+    if not lengths_ns:
+        return ()
+    usual_ns, longest_ns = median_low(lengths_ns), max(lengths_ns)
+    if longest_ns < UNEVEN * usual_ns:
+        return ()
+    k = lengths_ns.index(longest_ns) + 1
+    return (
+        f"most steps last {duration(usual_ns)}, but step {k} of {len(lengths_ns)} lasts {duration(longest_ns)}: "
+        "an evaluation, a checkpoint or a sample of text inside it is counted with it",
+    )
 
 
 def without(request: Request, ended: Ended, machine: Machine | None, why: str) -> Outcome:
@@ -124,4 +148,4 @@ def _notes(request: Request, told: dict[str, Any]) -> tuple[str, ...]:
         notes.append(f"the run was long: the ledger is that of {told['n_kept']:,} of its {n_steps:,} steps")
     if not request.numerics:
         notes.append("numerics were off, so nothing was computed; losses and accuracies mean nothing")
-    return (*notes, VIRTUAL_CLOCK, TIMES_PRINTED)
+    return (*notes, VIRTUAL_CLOCK if request.clock == "virtual" else PACED_CLOCK, TIMES_PRINTED)

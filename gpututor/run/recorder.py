@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,11 +72,11 @@ class Recorder(Watcher):
         The card is waited for where the kept steps begin and where they end, so that they hold their own work and
         no other. Without a mark the whole run is one window.
         """
-        entries, n_cards = self._session.tape.entries, self._session.machine.n_cards
+        entries, named = self._session.tape.entries, replace(self._session.tape, what=self.request.name)
         marks = [mark for mark in self.watch.marks.best if mark.at != AFTER_THE_TAPE]
         if not marks:
             whole = [*entries, Sync("end of the run"), EndRun()] if entries else []
-            return Tape(self.request.name, whole, n_cards=n_cards), 0
+            return replace(named, entries=whole), 0
         skip = min(self.request.skip, len(marks) - 1)
         bounds = [Mark(0, 0, 0, None), *marks][skip:]
         kept: list[Entry] = entries[: bounds[0].at]
@@ -85,4 +86,4 @@ class Recorder(Watcher):
             kept.append(BeginStep(end.n_samples))
             kept += entries[begin.at : end.at]
         kept += [Sync("after the kept steps"), EndRun()]
-        return Tape(self.request.name, kept, [mark.loss for mark in bounds[1:]], n_cards=n_cards), skip
+        return replace(named, entries=kept, losses=[mark.loss for mark in bounds[1:]]), skip

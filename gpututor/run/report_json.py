@@ -6,7 +6,7 @@ Layout of version 1::
      "script": name, "arguments": [text, …],
      "origin": "simulated" | "measured",
      "machine": name, "card": name, "usd_per_hour": number,
-     "clock": "virtual", "numerics": true | false,
+     "clock": "virtual" | "paced", "numerics": true | false,
      "ended": {"status", "how", "stopped", "error", "seconds", "host_memory_peak_bytes"},
      "steps": {"found_by": "marked" | "optimizer" | "backward" | null, "n_run", "n_left_out", "n_kept",
                "step_ns", "losses": [number, …]},         # losses of the kept steps, null where none was found

@@ -22,8 +22,8 @@ class Request:
     """A script (or module) with its arguments, where to run it and when to stop.
 
     `n_steps` steps are kept after `skip` that are not; `seconds` are this machine's. `here` means the real GPU.
-    `clock` is "virtual": work on the host beside the ops costs nothing. `added_path` is the entry of the module
-    search path by which the child found gpututor and that the script shall not see.
+    `clock` is "virtual" (work on the host beside the ops costs nothing) or "paced". `added_path` is the entry of the
+    module search path by which the child found gpututor and that the script shall not see.
     """
 
     target: str

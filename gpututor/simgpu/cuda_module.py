@@ -42,7 +42,6 @@ def put_names(swaps: Swaps) -> None:
         swaps.put(cuda.profiler, name, _nothing)
     _backends(swaps)
     _accelerator(swaps)
-    _one_card_in_parallel(swaps)
 
 
 def _nothing(*_: Any, **__: Any) -> None:
@@ -149,18 +148,3 @@ def _accelerator(swaps: Swaps) -> None:
         swaps.put(accelerator, name, lambda device: torch.cuda.set_device(device))  # noqa: PLW0108  the same
     for name in ("current_device_index", "current_device_idx"):
         swaps.put(accelerator, name, lambda: torch.cuda.current_device())  # noqa: PLW0108  the same
-
-
-def _one_card_in_parallel(swaps: Swaps) -> None:
-    """`DataParallel` over a single card hands its batch on as it is; torch's C++ for it knows real cards only."""
-    comm = importlib.import_module("torch.nn.parallel.comm")
-    if comm.__name__ != getattr(comm.scatter, "__module__", None):
-        return  # several simulated cards are served by a function of ours
-    scatter = comm.scatter
-
-    def scatter_to_one(tensor: torch.Tensor, devices: Any = None, *rest: Any, **kwargs: Any) -> Any:
-        if devices is not None and len(devices) == 1 and kwargs.get("out") is None:
-            return (tensor.cuda(devices[0]),)
-        return scatter(tensor, devices, *rest, **kwargs)
-
-    swaps.put(comm, "scatter", scatter_to_one)

@@ -78,7 +78,6 @@ def _put_names(swaps: Swaps) -> None:
         _files_and_generators(swaps)
         cuda_module.put_names(swaps)
         cuda_types.put_names(swaps)
-        _compile(swaps)
     except BaseException:
         swaps.undo()
         raise
@@ -235,22 +234,3 @@ def _files_and_generators(swaps: Swaps) -> None:
     swaps.put(files, "HERE", files.HERE | {"cuda"})  # a file written on CUDA is at home here
     swaps.put(torch, "load", read_load)
     swaps.put(torch, "Generator", Generator)
-
-
-def _compile(swaps: Swaps) -> None:
-    """`torch.compile` gives the accounted form where there is one; until then the code as it is."""
-
-    def compile_(model: Any = None, **options: Any) -> Any:
-        if model is None:
-            return lambda later: compile_(later, **options)
-        try:
-            from gpututor.simgpu import compiled  # type: ignore[attr-defined, unused-ignore]
-        except ImportError:
-            return model
-        return compiled.compile(model, **options)
-
-    def compile_in_place(self: torch.nn.Module, *_: Any, **__: Any) -> None:
-        return None
-
-    swaps.put(torch, "compile", compile_)
-    swaps.put(torch.nn.Module, "compile", compile_in_place)

@@ -59,9 +59,15 @@ def test_gpt2_and_resnet50_have_their_published_sizes():
         assert sum(p.numel() for p in ResNet50().parameters()) == 25_557_032  # torchvision's table of weights
 
 
-def tiny(device: str):
+def tiny(device: str, foreach: bool):
     with torch.device(device):
-        return step_of(torch.nn.Linear(4, 4), torch.randn(2, 4), torch.randint(0, 4, (2,)))
+        return step_of(torch.nn.Linear(4, 4), torch.randn(2, 4), torch.randint(0, 4, (2,)), foreach)
+
+
+def test_an_optimizer_that_takes_all_parameters_in_one_op_makes_fewer_ops():
+    many, few = (next(speeds(1, (Workload("tiny", tiny, tiny),), foreach=foreach)).n_ops for foreach in (False, True))
+
+    assert few < many
 
 
 def test_a_workload_is_measured_four_ways():
@@ -74,7 +80,7 @@ def test_a_workload_is_measured_four_ways():
 
 @pytest.mark.parametrize("workload", models.WORKLOADS, ids=lambda w: w.name)
 def test_every_workload_trains_in_its_small_form(workload):
-    step = workload.small("cpu")
+    step = workload.small("cpu", False)
     first = step().item()
     for _ in range(5):
         step()
@@ -90,7 +96,7 @@ def run(capsys, *arguments: str) -> str:
 
 
 def test_the_command_prints_a_row_for_each_workload(monkeypatch, capsys):
-    monkeypatch.setattr(speed, "speeds", lambda n_steps: iter([FINE]))
+    monkeypatch.setattr(speed, "speeds", lambda n_steps, foreach: iter([FINE]))
     out = run(capsys, "bench", "speed")
 
     assert "10.0 µs/op" in out
@@ -99,7 +105,7 @@ def test_the_command_prints_a_row_for_each_workload(monkeypatch, capsys):
 
 
 def test_json_has_all_figures(monkeypatch, capsys):
-    monkeypatch.setattr(speed, "speeds", lambda n_steps: iter([FINE]))
+    monkeypatch.setattr(speed, "speeds", lambda n_steps, foreach: iter([FINE]))
     (row,) = json.loads(run(capsys, "bench", "speed", "--json"))
 
     assert row["workload"] == "a step"

@@ -6,6 +6,7 @@ import io
 import json
 import re
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from rich.console import Console
@@ -20,6 +21,7 @@ from gpututor.run import outcome, report, report_html, report_json
 from gpututor.run.parent import Ended
 from gpututor.run.request import TAPE, Request
 from gpututor.run.target import NoScript, check
+from gpututor.timeline import Label, Lane, LaneKind, Origin, Step, Timeline
 
 TOLD = {
     "n_steps": 3,
@@ -178,3 +180,12 @@ def test_without_a_gpu_measuring_is_refused_in_one_sentence(tmp_path, monkeypatc
     (tmp_path / "train.py").touch()
     with pytest.raises(CannotRun, match="no GPU was found here"):
         run_command.main(["--gpu", "here", str(tmp_path / "train.py")], standalone_mode=False)
+
+
+@pytest.mark.parametrize(("longest_ns", "n_notes"), [(400, 0), (500, 1)])
+def test_a_step_that_holds_an_evaluation_is_told(longest_ns, n_notes):
+    ends = [100, 200, 300, 300 + longest_ns]
+    steps = tuple(Step(start, end) for start, end in pairwise([0, *ends]))
+    lane = Lane(LaneKind.HOST, "main thread")
+
+    assert len(outcome.uneven(Timeline((lane,), (), (0, ends[-1]), Label(Origin.SIMULATED), steps))) == n_notes
