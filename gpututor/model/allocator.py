@@ -11,7 +11,7 @@ configuration (no max_split_size, no expandable_segments, no rounding to powers 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from gpututor.errors import CardFull
 from gpututor.model.allocator_counts import LOG_COLUMNS, Counts, count
@@ -38,6 +38,8 @@ class Allocator:
         self._next_address = 2 * SMALL_BYTES
         self._used_on: dict[Piece, set[int]] = {}  # other streams that work on a piece
         self._waiting: list[tuple[Piece, int]] = []  # freed, but not before that time
+        self._returned: list[Piece] = []
+        self._settling = False
         self._lots: dict[int, tuple[Lot, Lot]] = {}
         self.use_stream(0)
 
@@ -58,6 +60,8 @@ class Allocator:
         Raises:
             CardFull: neither a cached piece nor the card's free memory serves it.
         """
+        if self._returned:
+            self.settle()
         if self._waiting:
             self._let_go()
         size = asked + 511 & -512
@@ -93,16 +97,26 @@ class Allocator:
         pieces.insert(k, piece)
         return first
 
-    def free(
-        self,
-        piece: Piece,
-        longest: int = LOG_LENGTH,  # these three are bound here, since at the end of the interpreter globals are gone
-        bits: int = ADDRESS_BITS,
-        bisect_left: Callable[[list[int], int], int] = bisect_left,
-    ) -> None:
+    def give_back(self, piece: Piece) -> None:
+        """Free a piece before the next request or look at the counts.
+
+        Safe at any moment, for instance when the garbage collector ends a tensor in the middle of another request.
+        """
+        if self._used_on and piece in self._used_on:
+            self._free_later(piece)
+        else:
+            self._returned.append(piece)
+
+    def settle(self) -> None:
+        """Free what was given back; the order makes no difference, since neighbours grow together either way."""
+        returned = self._returned
+        while returned:
+            self.free(returned.pop())
+
+    def free(self, piece: Piece) -> None:
         """Give a piece back; where other streams work on it, it is cached only when they are done."""
         log = self._log
-        if len(log) > longest:
+        if len(log) > LOG_LENGTH:
             self._count()
         if self._used_on and piece in self._used_on:
             self._free_later(piece)
@@ -111,7 +125,7 @@ class Allocator:
         keys, pieces = lot.keys, lot.pieces
         n_rests = subsumed = 0
         if before is not None and before.cached:
-            k = bisect_left(keys, before.size << bits | before.address)
+            k = bisect_left(keys, before.size << ADDRESS_BITS | before.address)
             del keys[k], pieces[k]
             n_rests, subsumed = 1, before.size
             piece.address = before.address
@@ -121,7 +135,7 @@ class Allocator:
             else:
                 self._heads[piece.address] = piece
         if after is not None and after.cached:
-            k = bisect_left(keys, after.size << bits | after.address)
+            k = bisect_left(keys, after.size << ADDRESS_BITS | after.address)
             del keys[k], pieces[k]
             n_rests += 1
             subsumed += after.size
@@ -132,13 +146,17 @@ class Allocator:
         log += (-size, -piece.asked, -n_rests, -subsumed, 0) if whole else (-size, -piece.asked, 1 - n_rests, size, 0)
         piece.cached = True
         piece.size = size = size + subsumed
-        key = size << bits | piece.address
+        key = size << ADDRESS_BITS | piece.address
         k = bisect_left(keys, key)
         keys.insert(k, key)
         pieces.insert(k, piece)
 
     def _count(self) -> None:
         """Bring the counts up to date with the log."""
+        if self._returned and not self._settling:
+            self._settling = True
+            self.settle()
+            self._settling = False
         count(self._log, self._small_counts, self._large_counts, self._both_counts)
         self._log.clear()
 
@@ -199,6 +217,7 @@ class Allocator:
 
     def release_cached(self) -> None:
         """Give whole cached segments back to the driver, after waiting for other streams' use of freed pieces."""
+        self.settle()
         self.n_waits += 1
         for piece, _ in self._waiting:
             self._cache_waiting(piece)
@@ -218,6 +237,7 @@ class Allocator:
 
     def segments(self) -> Iterator[list[Piece]]:
         """The pieces of each segment in order, segments by address."""
+        self.settle()
         for address in sorted(self._heads):
             pieces, piece = [], self._heads[address]
             while True:

@@ -13,6 +13,7 @@ import sys
 import threading
 import traceback
 from pathlib import Path
+from types import FrameType
 from typing import Any, NoReturn
 
 from gpututor.run import request as requests
@@ -20,6 +21,7 @@ from gpututor.run import script
 from gpututor.run.limits import StopRun
 from gpututor.run.request import Request
 
+ASK_AGAIN_S = 0.002
 _as_long_as_the_process: list[object] = []  # the script's threads and atexit functions need them to its very end
 
 
@@ -120,10 +122,13 @@ def _finish_before_exit(finish: Any) -> None:
 def _stop_when_asked(recorder: Any, finish: Any, pid: int) -> None:
     """The parent asks by SIGTERM: the first time the script may clean up, the second time it ends at once."""
 
-    def asked(number: int, _frame: object) -> None:
+    def asked(number: int, frame: FrameType | None) -> None:
         if os.getpid() != pid:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGTERM)
+            return
+        if recorder.stopped is None and in_destructor(frame):
+            threading.Timer(ASK_AGAIN_S, os.kill, (pid, number)).start()
             return
         if recorder.stopped is None:
             recorder.stopped = "when asked to"
@@ -133,6 +138,15 @@ def _stop_when_asked(recorder: Any, finish: Any, pid: int) -> None:
 
     if sys.platform != "win32":
         signal.signal(signal.SIGTERM, asked)
+
+
+def in_destructor(frame: FrameType | None) -> bool:
+    """Whether a `__del__` is at work, out of which Python lets no exception through."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def hide_real_gpu(before: str | None) -> None:

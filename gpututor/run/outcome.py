@@ -110,10 +110,11 @@ def uneven(timeline: Timeline) -> tuple[str, ...]:
     if longest_ns < UNEVEN * usual_ns:
         return ()
     k = lengths_ns.index(longest_ns) + 1
-    return (
+    told = (
         f"most steps last {duration(usual_ns)}, but step {k} of {len(lengths_ns)} lasts {duration(longest_ns)}: "
-        "an evaluation, a checkpoint or a sample of text inside it is counted with it",
+        "an evaluation, a checkpoint or a sample of text inside it is counted with it"
     )
+    return (told,)
 
 
 def without(request: Request, ended: Ended, machine: Machine | None, why: str) -> Outcome:

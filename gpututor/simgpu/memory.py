@@ -172,4 +172,4 @@ class Block:
         except AttributeError:  # the card was full
             return
         if piece is not None:
-            self.memory.free(piece)
+            self.memory.give_back(piece)

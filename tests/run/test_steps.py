@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 import pytest
 import torch
 
+from gpututor.run.child import in_destructor
 from gpututor.run.limits import Limits
 from gpututor.run.steps import TAKES_OVER, StepWatch, one_number
 
@@ -111,3 +113,16 @@ def test_a_loss_is_one_real_number(tensor, number):
 )
 def test_a_run_ends_at_the_first_limit_that_is_reached(n_marks, seconds, why):
     assert Limits(n_steps=3, skip=2, seconds=10).reached(n_marks, seconds) == why
+
+
+def test_a_stop_waits_until_a_destructor_is_over():
+    seen = []
+
+    class Block:
+        def __del__(self):
+            seen.append(in_destructor(sys._getframe()))
+
+    Block()
+    seen.append(in_destructor(sys._getframe()))
+
+    assert seen == [True, False]
