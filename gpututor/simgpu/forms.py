@@ -34,7 +34,7 @@ DTYPE_NAME = {
 }
 
 WHOLE_KEPT = 1 << 20
-"""Whole numbers and booleans that are still computed with numerics off: enough for the token ids or the mask of a batch,
+"""Whole numbers and booleans still computed with numerics off: enough for the token ids or the mask of a batch,
 and little to compute beside a simulated step."""
 
 FRACTIONS_KEPT = 32
