@@ -344,12 +344,14 @@ def learned(played, runner):
 
 
 @app.cell(hide_code=True)
-def cost(played):
-    _usd = played.ledger.usd_per_epoch(TUTORIAL_STEPS, RENTED.usd_per_hour)
+def cost(played, runner):
+    mo.stop(not played)
+    _steps = runner.result.data["steps"]  # every sentence of the run, not just those whose kernels were kept
+    _run_ns = TUTORIAL_STEPS * sum(row[0] for row in _steps) / len(_steps)
     gt.money(
         played.ledger,
-        _usd,
-        f"The tutorial's {TUTORIAL_STEPS:,} sentences take {duration(1e9 * played.ledger.epoch_s(TUTORIAL_STEPS))}.",
+        _run_ns / 3600e9 * RENTED.usd_per_hour,
+        f"The tutorial's {TUTORIAL_STEPS:,} sentences take {duration(_run_ns)}.",
         f"{RENTED.name} at {dollars(RENTED.usd_per_hour)} an hour, {RENTED.price_basis}.",
     )
     return

@@ -43,7 +43,7 @@ class TooLarge(ExperimentError):
 
 
 def seq2seq(
-    progress: Progress, *, n_steps: int = 200, n_kept: int = 12, seed: int = 0, bench: Bench | None = None
+    progress: Progress, *, n_steps: int = 200, n_kept: int = 8, seed: int = 0, bench: Bench | None = None
 ) -> dict[str, Any]:
     """Train the translator on this machine's GPU, `n_steps` sentences, of which the last `n_kept` are recorded.
 

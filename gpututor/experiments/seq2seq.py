@@ -23,7 +23,7 @@ WHAT = "seq2seq, one sentence a step"
 
 
 def train(
-    progress: Progress, *, n_steps: int = 300, n_kept: int = 12, machine: str = "p3.2xlarge", seed: int = 0
+    progress: Progress, *, n_steps: int = 300, n_kept: int = 8, machine: str = "p3.2xlarge", seed: int = 0
 ) -> dict[str, Any]:
     """Train `n_steps` sentences on `machine`'s simulated card; the tape of the last `n_kept` goes into a file.
 
