@@ -30,6 +30,7 @@ BY_DEVICE = {
     "linalg.lstsq.grad_oriented": "the same",
     "nn.functional.linear_cross_entropy.chunked": "torch takes the chunked path on CPU and CUDA only",
     "nn.functional.linear_cross_entropy.chunked_none": "the same",
+    "nn.LinearCrossEntropyLoss": "the same",
 }
 """Operators for which torch itself chooses another algorithm by device: compared within the dtype's tolerance."""
 STAYS_ON_CPU = {"tensor_split"}

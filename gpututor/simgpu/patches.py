@@ -10,7 +10,18 @@ from typing import Any
 
 import torch
 
-from gpututor.simgpu import accelerator, compiled, data_parallel, graphs, known, loaders, memory_calls, reading, streams
+from gpututor.simgpu import (
+    accelerator,
+    compiled,
+    data_parallel,
+    graphs,
+    known,
+    lazy,
+    loaders,
+    memory_calls,
+    reading,
+    streams,
+)
 from gpututor.simgpu.session import current
 from gpututor.simgpu.special import copy_out, is_pinned, values
 from gpututor.simgpu.tensor import SimTensor
@@ -25,7 +36,8 @@ def keep_parameters_on_move() -> None:
         if not before and any(isinstance(p, SimTensor) for p in self.parameters()):
             torch.__future__.set_swap_module_params_on_conversion(True)
         try:
-            moved: torch.nn.Module = apply_to_all(self, fn, recurse)
+            with lazy.set_aside(self, fn):
+                moved: torch.nn.Module = apply_to_all(self, fn, recurse)
             return moved
         finally:
             torch.__future__.set_swap_module_params_on_conversion(before)
@@ -117,6 +129,7 @@ def serve_accelerator_calls() -> None:
 def apply_all() -> None:
     """Close every seam."""
     keep_parameters_on_move()
+    lazy.make_on_the_card()
     allow_foreach()
     pin_on_the_host()
     show_values()

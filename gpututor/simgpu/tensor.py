@@ -30,6 +30,22 @@ class SimTensor(torch.Tensor):
     ) -> Any:
         raise NotImplementedError
 
+    @property
+    def data(self) -> torch.Tensor:
+        """The same values without history, as torch gives them."""
+        return torch.Tensor.data.__get__(self)  # type: ignore[attr-defined, no-any-return]
+
+    @data.setter
+    def data(self, other: torch.Tensor) -> None:
+        """Take over another tensor's size, values and memory, as `p.data = x` does."""
+        if type(other) is not SimTensor:
+            raise TypeError(
+                f"incompatible tensor type: a tensor on {self.form.device} can't take the data of one on "
+                f"{other.device}; move one of them first"
+            )
+        torch.Tensor.data.__set__(self, other)  # type: ignore[attr-defined]
+        self.form, self.host, self.block = other.form, other.host, other.block
+
     def __tensor_flatten__(self) -> tuple[list[str], tuple[str]]:
         """Makes Module.to keep the identity of parameters, so that tied weights stay tied."""
         return ["host"], (str(self.form.device),)

@@ -207,3 +207,21 @@ def test_inference_mode_gives_the_same_numbers(sim):
         found = net(x.to("simgpu"))
 
     assert torch.equal(found.cpu(), expected)
+
+
+def test_assigning_data_takes_over_size_values_and_memory(sim):
+    p = nn.Parameter(torch.ones(2, device="simgpu"))
+    p.data = torch.full((3,), 5.0, device="simgpu")
+
+    assert (p + 1).tolist() == [6.0, 6.0, 6.0]
+    with pytest.raises(TypeError, match="move one of them first"):
+        p.data = torch.ones(2)
+
+
+@pytest.mark.parametrize("lazy", [lambda: nn.LazyLinear(3), lambda: nn.LazyConv1d(3, 2)], ids=["linear", "conv"])
+def test_a_lazy_module_moved_before_its_first_batch_gets_its_size_on_the_card(sim, lazy):
+    net, x = lazy().to("simgpu"), torch.ones(2, 4, 5)
+    y = net(x.to("simgpu"))
+
+    assert y.shape[1 if "Conv" in type(net).__name__ else -1] == 3
+    assert net.weight.device.type == "simgpu"
