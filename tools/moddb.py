@@ -134,11 +134,8 @@ def outcomes() -> Iterator[Outcome]:
     from torch.testing._internal.common_optimizers import optim_db
 
     with simulated_gpu(keep_tape=False):
-        for info in module_db:
-            if torch.float32 in info.dtypes:
-                yield try_module(info, torch.float32)
-        for info in optim_db:
-            yield try_optimizer(info)
+        yield from (try_module(info, torch.float32) for info in module_db if torch.float32 in info.dtypes)
+        yield from map(try_optimizer, optim_db)
 
 
 def main() -> int:

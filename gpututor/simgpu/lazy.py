@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch.nn.parameter import UninitializedTensorMixin
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]  # its stub leaves it out
 
 from gpututor.simgpu.forms import DEVICE_NAME
 
@@ -28,9 +28,10 @@ def set_aside(module: torch.nn.Module, fn: Callable[[torch.Tensor], torch.Tensor
     """Keep lazy parameters away from a move that would lead to the card, and note on each where it belongs."""
     kept: list[tuple[dict[str, Any], str, Any]] = []
     for part in module.modules():
-        for table in (part._parameters, part._buffers):
+        tables: tuple[dict[str, Any], ...] = (part._parameters, part._buffers)
+        for table in tables:
             for name, t in table.items():
-                if is_lazy(t):
+                if t is not None and is_lazy(t):
                     moved = fn(torch.empty(0, dtype=t.data.dtype))
                     if moved.device.type == DEVICE_NAME:
                         setattr(t, PLACE, (moved.device, moved.dtype))
@@ -51,11 +52,11 @@ def make_on_the_card() -> None:
     def made(self: Any, shape: Any, device: Any = None, dtype: Any = None) -> None:
         place = getattr(self, PLACE, None)
         if place is None or device is not None:
-            materialize(self, shape, device, dtype)  # type: ignore[no-untyped-call]
+            materialize(self, shape, device, dtype)
             return
         new: Any = torch.empty(shape, device=place[0], dtype=dtype or place[1])
         if isinstance(self, torch.nn.Parameter):
             new = torch.nn.Parameter(new, self.requires_grad)
         torch.utils.swap_tensors(self, new)
 
-    UninitializedTensorMixin.materialize = made  # type: ignore[method-assign]
+    UninitializedTensorMixin.materialize = made
