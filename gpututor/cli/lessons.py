@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from urllib.error import URLError
@@ -35,7 +37,10 @@ def lessons_command(port: int | None, host: str, no_browser: bool, check: bool) 
     folder = lessons_dir()
     port = free_port(host, port)
     address = f"http://{'127.0.0.1' if host == '0.0.0.0' else host}:{port}"  # noqa: S104  compared, not bound
-    server = subprocess.Popen(server_command(folder, host, port, headless=no_browser or check))
+    # in a session of its own, so that Ctrl-C reaches us alone and the server is asked to end quietly
+    command = server_command(folder, host, port, headless=no_browser or check)
+    end_on_signals()
+    server = subprocess.Popen(command, start_new_session=True)
     try:
         wait_until_served(address, server)
         n_lessons = len(list(folder.glob("[0-9][0-9]_*.py")))
@@ -51,6 +56,17 @@ def lessons_command(port: int | None, host: str, no_browser: bool, check: bool) 
         click.echo("The course is closed.")
     finally:
         stop(server)
+
+
+def end_on_signals() -> None:
+    """Let a closed terminal or a polite kill end the server too, as Ctrl-C does."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for name in ("SIGTERM", "SIGHUP", "SIGINT"):  # SIGINT too: a shell that starts us in the background ignores it
+        if hasattr(signal, name) and threading.current_thread() is threading.main_thread():
+            signal.signal(getattr(signal, name), interrupt)
 
 
 def server_command(folder: Path, host: str, port: int, *, headless: bool) -> list[str]:
