@@ -131,3 +131,7 @@ class RanksDisagree(GpututorError, RuntimeError):
 
 class RankFailed(GpututorError, RuntimeError):
     """One of several simulated processes raised; the original exception is the cause."""
+
+
+class TorchNotSupported(GpututorError, RuntimeError):
+    """The installed torch is not one whose inner seams the simulated GPU knows."""

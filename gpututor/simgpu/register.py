@@ -24,6 +24,10 @@ def register() -> None:
 
 def _register() -> None:
     import torch
+
+    from gpututor.simgpu.versions import check_torch
+
+    check_torch(torch.__version__)
     from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
     from gpututor.cards import DEFAULT_MACHINE, machine
