@@ -55,19 +55,10 @@ def _plain() -> dict[str, Any]:
         "get_arch_list": lambda: [f"sm_{current.session.machine.card.compute_capability.replace('.', '')}"],
         "get_gencode_flags": lambda: "",
         "ipc_collect": _nothing,
-        "seed": _nothing,
-        "seed_all": _nothing,
         "current_blas_handle": _nothing,
-        "set_per_process_memory_fraction": _nothing,
         "set_sync_debug_mode": _nothing,
         "get_sync_debug_mode": lambda: 0,
         "can_device_access_peer": lambda *_: True,
-        "reset_max_memory_allocated": lambda device=None: torch.cuda.reset_peak_memory_stats(),
-        "reset_max_memory_cached": lambda device=None: torch.cuda.reset_peak_memory_stats(),
-        "memory_cached": lambda device=None: torch.cuda.memory_reserved(),
-        "max_memory_cached": lambda device=None: torch.cuda.max_memory_reserved(),
-        "reset_accumulated_memory_stats": _nothing,
-        "memory_summary": lambda device=None, abbreviated=False: memory_summary(),
         "utilization": lambda device=None: _utilization_percent(),
         **{name: _unreadable(name) for name in ("temperature", "power_draw", "clock_rate", "list_gpu_processes")},
     }
@@ -103,12 +94,6 @@ class device_of:
     def __enter__(self) -> None: ...
 
     def __exit__(self, *_: object) -> None: ...
-
-
-def memory_summary() -> str:
-    """The figures of the card's memory in a few lines."""
-    stats = torch.cuda.memory_stats()
-    return "\n".join(f"{name}: {value}" for name, value in sorted(stats.items()))
 
 
 def _utilization_percent() -> int:
