@@ -52,7 +52,7 @@ def _simulated(request: Request, folder: Path) -> None:
 
     hide_real_gpu(request.visible_gpus)
     from gpututor.simgpu import as_cuda, simulated_gpu
-    from gpututor.simgpu.swaps import Swaps
+    from gpututor.simgpu.cuda.swaps import Swaps
 
     session = simulated_gpu(request.machine or None, numerics=request.numerics, what=request.name, clock=request.clock)
     recorder = Recorder(request, folder, session)

@@ -52,6 +52,6 @@ def as_cuda() -> AbstractContextManager[None]:
     It belongs inside the block of `simulated_gpu(…)`.
     """
     register()
-    from gpututor.simgpu import cuda_names
+    from gpututor.simgpu.cuda import names as cuda_names
 
     return cuda_names.as_cuda()

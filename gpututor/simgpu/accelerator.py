@@ -6,7 +6,8 @@ from typing import Any
 
 import torch
 
-from gpututor.simgpu import graphs, streams
+from gpututor.simgpu import streams
+from gpututor.simgpu.graphs import graphs
 from gpututor.simgpu.session import current, thread
 
 

@@ -7,8 +7,11 @@ from typing import Any
 
 import torch
 
-from gpututor.simgpu import amp, files, graphed_callables, graphs, making, memory_calls, rng, streams
+from gpututor.simgpu import files, making, memory_calls, rng, streams
+from gpututor.simgpu.graphs import callables as graphed_callables
+from gpututor.simgpu.graphs import graphs
 from gpututor.simgpu.memory import usable_bytes
+from gpututor.simgpu.precision import amp
 from gpututor.simgpu.session import current, thread
 
 

@@ -10,18 +10,11 @@ from typing import Any
 
 import torch
 
-from gpututor.simgpu import (
-    accelerator,
-    compiled,
-    data_parallel,
-    graphs,
-    known,
-    lazy,
-    loaders,
-    memory_calls,
-    reading,
-    streams,
-)
+from gpututor.simgpu import accelerator, known, lazy, memory_calls, reading, streams
+from gpututor.simgpu.cards import data_parallel
+from gpututor.simgpu.clocks import loaders
+from gpututor.simgpu.compiling import compiled
+from gpututor.simgpu.graphs import graphs
 from gpututor.simgpu.session import current
 from gpututor.simgpu.special import copy_out, is_pinned, values
 from gpututor.simgpu.tensor import SimTensor

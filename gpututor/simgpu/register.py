@@ -32,7 +32,6 @@ def _register() -> None:
 
     from gpututor.cards import DEFAULT_MACHINE, machine
     from gpututor.simgpu import (
-        amp,
         autograd,
         device_module,
         dispatch,
@@ -46,6 +45,7 @@ def _register() -> None:
         whole_ops,
     )
     from gpututor.simgpu.forms import DEVICE_NAME
+    from gpututor.simgpu.precision import amp
     from gpututor.simgpu.session import Session, current
 
     class Hooks(torch._C._acc.PrivateUse1Hooks):

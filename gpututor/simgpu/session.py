@@ -186,7 +186,7 @@ class Session:
         self._outer, current.session = current.session, self
         thread.card = 0
         if self.tape.clock == "paced":
-            from gpututor.simgpu.paced import start
+            from gpututor.simgpu.clocks.paced import start
 
             start(self)
         return self

@@ -11,9 +11,9 @@ import torch
 from gpututor.model.host import PHASES
 from gpututor.model.tape import CopyCall, Sync
 from gpututor.simgpu import known
+from gpututor.simgpu.cards.peers import copy_between, to_card
 from gpututor.simgpu.forms import DEVICE_NAME, form_of
 from gpututor.simgpu.memory import Block
-from gpututor.simgpu.peers import copy_between, to_card
 from gpututor.simgpu.plans import Plan, cost_of, short_name
 from gpututor.simgpu.session import Session, phase
 from gpututor.simgpu.streams import card_of

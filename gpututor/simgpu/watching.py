@@ -17,7 +17,7 @@ from gpututor.simgpu.session import Session, current
 
 if TYPE_CHECKING:
     from gpututor.model.tape import Entry
-    from gpututor.simgpu.paced import PacedClock
+    from gpututor.simgpu.clocks.paced import PacedClock
 
 
 Backward = TypeVar("Backward", bound=Callable[..., Any])

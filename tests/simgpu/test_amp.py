@@ -11,7 +11,8 @@ from torch import nn
 from torch.nn import functional
 
 from gpututor.model.tape import TapeOp
-from gpututor.simgpu import amp_lists, simulated_gpu
+from gpututor.simgpu import simulated_gpu
+from gpututor.simgpu.precision import lists as amp_lists
 
 HEADER = Path(torch.__file__).parent / "include/ATen/autocast_mode.h"
 COPIED_FROM = "2.13"

@@ -9,8 +9,8 @@ from torch import nn
 from gpututor.errors import GraphBreak
 from gpututor.model.tape import GraphReplay, HostWork, TapeOp
 from gpututor.simgpu import simulated_gpu
-from gpututor.simgpu.guards import COMPILE_BASE_NS, MOST_VERSIONS
-from gpututor.simgpu.regions import HELD_BY_US, references
+from gpututor.simgpu.compiling.guards import COMPILE_BASE_NS, MOST_VERSIONS
+from gpututor.simgpu.compiling.regions import HELD_BY_US, references
 from gpututor.timeline import Activity
 
 

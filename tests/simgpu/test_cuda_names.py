@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gpututor.simgpu import as_cuda, register, simulated_gpu
-from gpututor.simgpu.cuda_names import FACTORIES, LIKE, NEW
+from gpututor.simgpu.cuda.names import FACTORIES, LIKE, NEW
 
 CARD = "A100-SXM4-80GB"
 register()

@@ -16,7 +16,7 @@ import torch.distributed as dist
 from gpututor.errors import RankFailed, RanksDisagree
 from gpututor.ledger.charge import charge
 from gpututor.model.exchange import RanksExchange
-from gpututor.simgpu.distributed import launch, tape_ranks
+from gpututor.simgpu.cards.distributed import launch, tape_ranks
 from gpututor.timeline import Activity
 
 MACHINE = "p3.8xlarge"

@@ -14,7 +14,7 @@ from gpututor.ledger import Account, charge
 from gpututor.model import tape_file
 from gpututor.model.tape import HostWork, TapeOp
 from gpututor.simgpu import simulated_gpu
-from gpututor.simgpu.paced import clock_of
+from gpututor.simgpu.clocks.paced import clock_of
 from gpututor.timeline import COMPUTING, Activity, covered_ns
 
 N_BATCHES, BATCH = 6, 4

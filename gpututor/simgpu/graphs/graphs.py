@@ -18,7 +18,7 @@ import torch
 
 from gpututor.model.tape import GraphReplay
 from gpututor.simgpu import streams
-from gpututor.simgpu.capturing import NOT_PERMITTED, Capture
+from gpututor.simgpu.graphs.capturing import NOT_PERMITTED, Capture
 from gpututor.simgpu.memory import Memory
 from gpututor.simgpu.session import Session, current
 from gpututor.simgpu.watching import listen, watch_of

@@ -12,8 +12,10 @@ from typing import Any
 
 import torch
 
-from gpututor.simgpu import amp_lists, half_softmax, sparse
+from gpututor.simgpu import sparse
 from gpututor.simgpu.forms import DEVICE_NAME, DTYPE_NAME
+from gpututor.simgpu.precision import half_softmax
+from gpututor.simgpu.precision import lists as amp_lists
 from gpututor.simgpu.tensor import SimTensor
 
 Kernel = Callable[..., Any]

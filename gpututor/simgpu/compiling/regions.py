@@ -17,9 +17,9 @@ from gpututor.model.fusion import Node, Part, fuse
 from gpututor.model.kernels import Stream
 from gpututor.model.spec import HostKind
 from gpututor.model.tape import CopyCall, GraphReplay, HostWork, Sync, TapeOp, UseStream
-from gpututor.simgpu.capturing import without_kernels
-from gpututor.simgpu.fusible import RANDOM, Numbered, nodes_of, tensors_in
-from gpututor.simgpu.guards import COMPILE_BASE_NS, COMPILE_OP_NS, Version
+from gpututor.simgpu.compiling.fusible import RANDOM, Numbered, nodes_of, tensors_in
+from gpututor.simgpu.compiling.guards import COMPILE_BASE_NS, COMPILE_OP_NS, Version
+from gpututor.simgpu.graphs.capturing import without_kernels
 from gpututor.simgpu.watching import Listener
 from gpututor.timeline import Activity
 

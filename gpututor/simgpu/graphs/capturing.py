@@ -15,8 +15,8 @@ import torch
 from gpututor.model.tape import CopyCall, GraphReplay, Sync, TapeOp, WaitEvent
 from gpututor.simgpu import rng
 from gpututor.simgpu.autograd import gradients
+from gpututor.simgpu.compiling.fusible import changed_by, tensors_in
 from gpututor.simgpu.dispatch import RESIZING, host_kwargs, on_host
-from gpututor.simgpu.fusible import changed_by, tensors_in
 from gpututor.simgpu.tensor import SimTensor
 from gpututor.simgpu.watching import Listener
 

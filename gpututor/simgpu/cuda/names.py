@@ -16,10 +16,12 @@ from typing import Any
 import torch
 import torch.utils._device
 
-from gpututor.simgpu import cuda_module, cuda_types, files
-from gpututor.simgpu.cuda_devices import cuda_device, there
+from gpututor.simgpu import files
+from gpututor.simgpu.cuda import module as cuda_module
+from gpututor.simgpu.cuda import tensor_types as cuda_types
+from gpututor.simgpu.cuda.devices import cuda_device, there
+from gpututor.simgpu.cuda.swaps import Swaps
 from gpututor.simgpu.forms import DEVICE_NAME
-from gpututor.simgpu.swaps import Swaps
 from gpututor.simgpu.tensor import SimTensor
 
 LIKE = ("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like")

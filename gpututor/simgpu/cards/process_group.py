@@ -18,12 +18,12 @@ from torch._C._distributed_c10d import ReduceOp, Work
 
 from gpututor.model.exchange import RanksExchange, WaitExchange
 from gpututor.model.host import PHASES
-from gpututor.simgpu.ddp_seams import give_plain_memory
+from gpututor.simgpu.cards.ddp_seams import give_plain_memory
 from gpututor.simgpu.session import current, phase, thread
 from gpututor.simgpu.tensor import SimTensor
 
 if TYPE_CHECKING:
-    from gpututor.simgpu.distributed import World
+    from gpututor.simgpu.cards.distributed import World
 
 _ProcessGroup: Any = dist.ProcessGroup  # its stubs list overloads that torch itself never calls from Python
 Tensors = Sequence[torch.Tensor]

@@ -21,9 +21,9 @@ from torch._utils import _take_tensors
 
 from gpututor.model.exchange import CardsExchange, Threads
 from gpututor.model.host import PHASES
+from gpututor.simgpu.cards.peers import card_number, twin_on
 from gpututor.simgpu.forms import device_of
 from gpututor.simgpu.memory import Block
-from gpututor.simgpu.peers import card_number, twin_on
 from gpututor.simgpu.session import current, phase
 from gpututor.simgpu.streams import card_of
 from gpututor.simgpu.tensor import SimTensor

@@ -26,12 +26,12 @@ from gpututor.model.cards_player import CardsPlayer, CardsPricer
 from gpututor.model.exchange import RanksExchange
 from gpututor.model.ranks import Meeting, RankTapes
 from gpututor.model.tape import Sync, Tape
-from gpututor.simgpu.ddp_seams import install, own_world
-from gpututor.simgpu.process_group import RanksGroup, ghosts
+from gpututor.simgpu.cards.ddp_seams import install, own_world
+from gpututor.simgpu.cards.process_group import RanksGroup, ghosts
+from gpututor.simgpu.cards.turns import Turns
 from gpututor.simgpu.recording import number_of
 from gpututor.simgpu.register import register
 from gpututor.simgpu.session import Session, current, thread
-from gpututor.simgpu.turns import Turns
 from gpututor.timeline import Timeline
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any
 from torch.utils.data import dataloader
 
 from gpututor.model.tape import HostWork
-from gpututor.simgpu.paced import clock_of
+from gpututor.simgpu.clocks.paced import clock_of
 from gpututor.simgpu.session import current
 from gpututor.timeline import Activity
 

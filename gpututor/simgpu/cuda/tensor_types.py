@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from gpututor.simgpu.swaps import Swaps
+from gpututor.simgpu.cuda.swaps import Swaps
 from gpututor.simgpu.tensor import SimTensor
 
 DTYPES = {

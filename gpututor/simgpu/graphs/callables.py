@@ -10,7 +10,7 @@ import torch
 from torch.utils import _pytree
 
 from gpututor.simgpu import streams
-from gpututor.simgpu.graphs import CUDAGraph, Pool, graph, graph_pool_handle
+from gpututor.simgpu.graphs.graphs import CUDAGraph, Pool, graph, graph_pool_handle
 from gpututor.simgpu.tensor import SimTensor
 
 WARMUPS = 3  # torch's default: some libraries choose their kernels in the first calls

@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
-from gpututor.simgpu.guards import Guards, Version, input_bytes
-from gpututor.simgpu.regions import BACKWARD, FORWARD, Region
+from gpututor.simgpu.compiling.guards import Guards, Version, input_bytes
+from gpututor.simgpu.compiling.regions import BACKWARD, FORWARD, Region
 from gpututor.simgpu.session import current
 from gpututor.simgpu.tensor import SimTensor
 from gpututor.simgpu.watching import listen, watch_of

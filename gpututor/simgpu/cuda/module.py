@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from gpututor.simgpu import streams
+from gpututor.simgpu.cuda.swaps import Swaps
 from gpututor.simgpu.session import current
-from gpututor.simgpu.swaps import Swaps
 
 CUDA_VERSION = "12.8"
 """What `torch.version.cuda` says. Source: pytorch.org, "Get Started": a toolkit that current wheels are built for."""

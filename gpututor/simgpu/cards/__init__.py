@@ -1,0 +1,1 @@
+"""Several cards in one process: copies between them, DataParallel and DistributedDataParallel."""

@@ -1,0 +1,1 @@
+"""CUDA graphs: captured once, launched as one."""
