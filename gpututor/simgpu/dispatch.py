@@ -64,8 +64,8 @@ def key_of(a: Any) -> Any:
         return float
     if kind is bool:
         return YES if a else NO
-    if kind is list or kind is tuple:
-        return tuple(map(key_of, a))
+    if kind is list or kind is tuple:  # an optimizer's lists hold hundreds of tensors: no call for each
+        return tuple([x.form if type(x) is SimTensor else key_of(x) for x in a])
     if kind is torch.device and a.index is None:
         return (a, thread.card)  # "simgpu" is the current card
     if isinstance(a, torch.Tensor):
@@ -78,7 +78,7 @@ def on_host(a: Any) -> Any:
     if type(a) is SimTensor:
         return host_of(a)
     if type(a) is list or type(a) is tuple:
-        return [on_host(x) for x in a]
+        return [x.host if type(x) is SimTensor and x.host is not None else on_host(x) for x in a]
     return a
 
 
