@@ -150,7 +150,11 @@ def _build(document: dict[str, Any]) -> Timeline:
 
 def save(timeline: Timeline, path: str | Path) -> None:
     """Write the timeline to `path`, gzipped when the name ends in .gz."""
-    data = to_bytes(timeline)
+    write(to_bytes(timeline), path)
+
+
+def write(data: bytes, path: str | Path) -> None:
+    """Put `data` into a file, gzipped when the name ends in .gz; the same data always give the same bytes."""
     Path(path).write_bytes(gzip.compress(data, mtime=0) if str(path).endswith(".gz") else data)
 
 

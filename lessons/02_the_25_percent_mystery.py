@@ -165,13 +165,17 @@ def decide(kept):
 
 @app.cell(hide_code=True)
 def surprise(answer, played, swapped, times_as_fast):
+    _whose = (
+        "Most of the step is not the card's doing, so a better card can't win it back."
+        if played.ledger.busy_share < 0.5
+        else "Most of the step is the card's own work, so a better card shortens it."
+    )
     mo.md(f"""
     ## With an H100: {answer}
 
     One step takes {duration(played.step_ns)} with the V100 and {duration(swapped.step_ns)} with the H100:
     {times_as_fast:.2f} times as fast. A kernel runs {percent(played.ledger.gpu_util_share)} of the time on the first
-    and {percent(swapped.ledger.gpu_util_share)} on the second. Most of the step is not the card's doing, so a better
-    card can't win it back. Look at one step.
+    and {percent(swapped.ledger.gpu_util_share)} on the second. {_whose} Look at one step.
     """)
     return
 

@@ -40,6 +40,7 @@ from gpututor.model.tape import (
     WaitEvent,
 )
 from gpututor.timeline import Activity
+from gpututor.timeline_file import write
 
 FORMAT, VERSION = "gpututor-tape", 1
 KINDS: dict[str, Any] = {
@@ -164,8 +165,7 @@ def _entry(ops: list[TapeOp], graphs: list[GraphReplay], row: Any) -> Entry:
 
 def save(tape: Tape, path: str | Path) -> None:
     """Write the tape to `path`, gzipped when the name ends in .gz."""
-    data = to_bytes(tape)
-    Path(path).write_bytes(gzip.compress(data, mtime=0) if str(path).endswith(".gz") else data)
+    write(to_bytes(tape), path)
 
 
 def load(path: str | Path) -> Tape:

@@ -8,21 +8,10 @@ from typing import Any
 import torch
 
 from gpututor.simgpu.cuda.swaps import Swaps
+from gpututor.simgpu.making import LEGACY
 from gpututor.simgpu.tensor import SimTensor
 
-DTYPES = {
-    "FloatTensor": torch.float32,
-    "DoubleTensor": torch.float64,
-    "HalfTensor": torch.float16,
-    "BFloat16Tensor": torch.bfloat16,
-    "LongTensor": torch.int64,
-    "IntTensor": torch.int32,
-    "ShortTensor": torch.int16,
-    "CharTensor": torch.int8,
-    "ByteTensor": torch.uint8,
-    "BoolTensor": torch.bool,
-}
-NAMES = {dtype: f"torch.cuda.{name}" for name, dtype in DTYPES.items()}
+NAMES = {dtype: f"torch.cuda.{name}" for name, dtype in LEGACY.items()}
 
 
 class _TypeOfTensors(type):
@@ -47,7 +36,7 @@ class _TypeOfTensors(type):
 def put_names(swaps: Swaps) -> None:
     """Let torch.cuda's types make and name tensors of the simulated card."""
     types = {}
-    for name, dtype in DTYPES.items():
+    for name, dtype in LEGACY.items():
         types[NAMES[dtype]] = made = _TypeOfTensors(name, (), {"dtype": dtype, "__module__": "torch.cuda"})
         swaps.put(torch.cuda, name, made)
     convert, set_default = torch.Tensor.type, torch.set_default_tensor_type
