@@ -106,6 +106,14 @@ class LedgerError(GpututorError, ValueError):
     """A ledger whose accounts don't add up, or a question it can't answer."""
 
 
+class SettingNotPossible(GpututorError, ValueError):
+    """A workload is asked to run in a way that it doesn't know."""
+
+
+class WorkloadNotKnown(NotKnown):
+    """No workload has this name."""
+
+
 class ExpectationError(GpututorError, ValueError):
     """A band whose ends are swapped, or two results that can't be compared."""
 

@@ -30,7 +30,7 @@ with app.setup(hide_code=True):
     from gpututor.expect import Band, compare
     from gpututor.experiments.gauge import ADD, FP16, FP32, SOFTMAX
     from gpututor.ledger import rows
-    from gpututor.model.walk_cost import SM_DRAW
+    from gpututor.model.costs.walk import lone_sm_draw
     from gpututor.one_kernel import (
         alone,
         explained,
@@ -240,7 +240,7 @@ def model(filled, most_rows, n_rows, other, row_kernel):
         ),
         note=f"{waves(_here.work, other).in_words} Time: {duration(_here.duration_ns)}, for a single row "
         f"{duration(_one.duration_ns)}. Up to {rows_for_free(row_kernel, other, most_rows)} rows take no longer, if a "
-        f"lone SM draws {SM_DRAW:g} times its part of the bandwidth: read off a V100, assumed for other cards.",
+        f"lone SM draws {lone_sm_draw():g} times its part of the bandwidth: read off a V100, assumed for other cards.",
         joined=True,
     )
     return

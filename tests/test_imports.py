@@ -28,10 +28,12 @@ ORDER = (
     ("simgpu",),
     ("measure", "trace"),
     ("compiling", "recorder"),
+    ("workloads",),
     ("jobs",),
     ("lab",),
     ("experiments",),
     ("ledger",),
+    ("predict",),
     ("replay",),
     ("one_kernel",),
     ("causes",),
@@ -50,7 +52,7 @@ ORDER = (
 LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}
 
 # Where torch may be imported when a module is loaded. The lab's worker and the recorder ask for it inside functions.
-MAY_LOAD_TORCH = {"simgpu", "measure", "jobs", "bench"}
+MAY_LOAD_TORCH = {"simgpu", "measure", "workloads", "jobs", "bench"}
 HEAVY = {"torch", "marimo", "altair", "pynvml", "numpy"}
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

@@ -84,9 +84,9 @@ class CardsQueue(Queue):
             long_ns = self._beside_talk(card, start, long_ns)
         return super()._launch(t, lane, launch_ns, name, long_ns, work)
 
-    def _op_unseen(self, op: PricedOp) -> None:
+    def op_unseen(self, op: PricedOp) -> None:
         if not self._talks[self.stream_card[self.stream]] or not op.kernels:
-            super()._op_unseen(op)
+            super().op_unseen(op)
             return
         part, rest = divmod(op.dispatch_ns, len(op.kernels) + 1)
         t = self.host_ns + op.python_ns + rest

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpututor.cards import Card, Host
-from gpututor.model import matrix_cost, walk_cost
+from gpututor.model.costs import attention, conv, gemm, rnn, walk
 from gpututor.model.kernels import Attention, Conv, DeviceCopy, Gemm, Memset, RnnStep, RowReduce, Stream
 from gpututor.model.spec import KernelSpec
 from gpututor.timeline import NS_PER_S, KernelWork
@@ -33,14 +33,14 @@ class Priced:
 
 
 RULES: dict[type[KernelSpec], Callable[[Any, Card], tuple[float, KernelWork]]] = {
-    Gemm: matrix_cost.gemm,
-    Conv: matrix_cost.conv,
-    RnnStep: matrix_cost.rnn_step,
-    Attention: matrix_cost.attention,
-    Stream: walk_cost.stream,
-    RowReduce: walk_cost.row_reduce,
-    DeviceCopy: walk_cost.device_copy,
-    Memset: walk_cost.memset,
+    Gemm: gemm.gemm,
+    Conv: conv.conv,
+    RnnStep: rnn.rnn_step,
+    Attention: attention.attention,
+    Stream: walk.stream,
+    RowReduce: walk.row_reduce,
+    DeviceCopy: walk.device_copy,
+    Memset: walk.memset,
 }
 
 

@@ -179,7 +179,7 @@ class Player:
     """Plays tape entries into a queue, live or from a tape, and keeps the step marks."""
 
     def __init__(self, pricer: Pricer, sink: list[Span] | None = None, n_cards: int = 1) -> None:
-        self.pricer = pricer
+        self.pricer, self.priced_ops = pricer, pricer.ops
         self.queue = self.make_queue(sink, n_cards)
         self.events: dict[int, int] = {}
         self.begins: list[tuple[int, int | None]] = []

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpututor.model.costs.gemm import product_floor_s
+from gpututor.model.costs.rnn import charged_apart_s, step_cost
+from gpututor.model.costs.walk import floor_s as walk_floor_s
 from gpututor.model.kernels import Conv, Gemm, RnnStep
-from gpututor.model.matrix_cost import PRODUCT_FLOOR_S, RNN_CHARGED_APART_S, RNN_STEP
 from gpututor.model.queue import KERNEL_GAP_NS, LAUNCH_LATENCY_NS
 from gpututor.model.spec import KernelSpec
-from gpututor.model.walk_cost import FLOOR_S
 from gpututor.timeline import NS_PER_S
 
 
@@ -47,7 +48,6 @@ def floor_s(spec: KernelSpec) -> float:
     1.7e-06
     """
     if isinstance(spec, RnnStep):
-        format_name = "fp16" if spec.number_format in ("fp16", "bf16") else "fp32"
-        return RNN_STEP[format_name, spec.backward].fixed_s - RNN_CHARGED_APART_S
+        return step_cost(spec.number_format, spec.backward, spec.gates).fixed_s - charged_apart_s()
     depthwise = isinstance(spec, Conv) and spec.groups > 1 and spec.c_in == spec.groups
-    return PRODUCT_FLOOR_S if isinstance(spec, Gemm | Conv) and not depthwise else FLOOR_S
+    return product_floor_s() if isinstance(spec, Gemm | Conv) and not depthwise else walk_floor_s()

@@ -10,10 +10,12 @@ from typing import Any
 
 import torch
 
+from gpututor.model import constants
 from gpututor.simgpu import big, known, odd, rng, sparse
 from gpututor.simgpu.forms import DEVICE_NAME, Form, form_of
 from gpututor.simgpu.memory import Block
 from gpututor.simgpu.plans import Plan, cost_of, short_name
+from gpututor.simgpu.private.tensors import has_kernel, schema_of
 from gpututor.simgpu.session import current, phase, thread
 from gpututor.simgpu.special import SPECIAL, refuse_mixed_devices
 from gpututor.simgpu.streams import card_of
@@ -24,6 +26,7 @@ META = torch.device("meta")
 YES, NO = object(), object()  # True == 1 with the same hash, and they give other dtypes
 
 plans: dict[tuple[Any, ...], Plan] = {}
+constants.ON_CHANGE.append(plans.clear)  # a plan remembers the kernels that followed from the constants
 
 
 def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
@@ -129,10 +132,9 @@ def first_time(key: tuple[Any, ...] | None, op: Any, args: tuple[Any, ...], kwar
     refuse_mixed_devices(op, args)
     if torch.Tag.inplace_view in op.tags or op in RESIZING:
         return reshape_in_place(op, args, kwargs)
-    out_names = [a.name for a in op._schema.arguments if a.is_out and a.name in kwargs]
+    out_names = [a.name for a in schema_of(op).arguments if a.is_out and a.name in kwargs]
     if out_names:
         return into_out(op, args, kwargs, out_names)
-    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     if has_kernel(op.name(), "CompositeImplicitAutograd") and not has_kernel(op.name(), "CPU"):
         parts = op.decompose(*args, **kwargs)  # inference_mode hands composite ops over whole
         if parts is not NotImplemented:
@@ -146,7 +148,7 @@ RESIZING = (torch.ops.aten.resize_.default, torch.ops.aten.set_.source_Tensor)
 def compute_and_plan(key: tuple[Any, ...] | None, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Compute on the CPU (or on meta tensors), account, and keep the plan under `key` unless it is None."""
     session = current.session
-    schema = op._schema
+    schema = schema_of(op)
     plan = Plan(short_name(op))
     plan.inplace = schema.is_mutable and schema.name.endswith("_")
     plan.returns_nothing = not schema.returns

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpututor.model.constants import group
 from gpututor.model.cost import copy_ns, price
-from gpututor.model.matrix_cost import PRODUCT_FLOOR_S
-from gpututor.model.rates import product_rate
+from gpututor.model.costs.gemm import product_floor_s
+from gpututor.model.costs.rates import product_rate
+from gpututor.model.costs.tiles import Product, fastest_tiling, tilings
+from gpututor.model.costs.walk import floor_s, lone_sm_draw
 from gpututor.model.spec import Attention, Conv, DeviceCopy, Gemm, Memset, RnnStep, RowReduce, Stream
-from gpututor.model.tiles import EXTRA_K, Product, fastest_tiling, tilings
-from gpututor.model.walk_cost import FLOOR_S, SM_DRAW
 from tests.model.cards_for_tests import AMPERE_LIKE, PLAIN, SLOW_HOST, twice
 
 KIB, MIB = 2**10, 2**20
@@ -88,7 +89,7 @@ def test_more_or_longer_rows_never_take_less_time(per_block, rows, length):
 def test_a_large_elementwise_kernel_takes_its_bytes_over_the_bandwidth():
     n = 25_000_000  # 2 passes of 4 bytes: 200 MB at 100 GB/s is 2 ms
 
-    assert price(stream(n), PLAIN).duration_ns == pytest.approx(2e6 + FLOOR_S * 1e9, rel=1e-3)
+    assert price(stream(n), PLAIN).duration_ns == pytest.approx(2e6 + floor_s() * 1e9, rel=1e-3)
 
 
 def test_an_elementwise_kernel_has_a_block_for_every_512_elements():
@@ -96,21 +97,21 @@ def test_an_elementwise_kernel_has_a_block_for_every_512_elements():
 
 
 def test_an_empty_looking_kernel_still_takes_the_floor():
-    assert price(stream(1), PLAIN).duration_ns >= FLOOR_S * 1e9
+    assert price(stream(1), PLAIN).duration_ns >= floor_s() * 1e9
 
 
 def test_one_block_draws_only_its_sms_share_of_the_bandwidth():
     one = RowReduce("one row", 1, 10 * MIB, 100_000_000)
 
-    seconds = price(one, PLAIN).duration_ns / 1e9 - FLOOR_S
-    assert seconds == pytest.approx(100e6 / (100e9 / PLAIN.n_sms * SM_DRAW), rel=1e-6)
+    seconds = price(one, PLAIN).duration_ns / 1e9 - floor_s()
+    assert seconds == pytest.approx(100e6 / (100e9 / PLAIN.n_sms * lone_sm_draw()), rel=1e-6)
 
 
 @pytest.mark.parametrize("n_waves", [1, 2, 5])
 def test_a_block_left_over_after_whole_waves_takes_as_long_as_it_does_alone(n_waves):
     def walking_ns(n_rows):
         rows = RowReduce("rows", n_rows, MIB, 10 * MIB * n_rows, threads_per_block=1024)
-        return price(rows, PLAIN).duration_ns - FLOOR_S * 1e9
+        return price(rows, PLAIN).duration_ns - floor_s() * 1e9
 
     at_once = PLAIN.n_sms * (PLAIN.max_warps_per_sm // 32)
     whole = n_waves * at_once
@@ -146,7 +147,7 @@ def test_a_tile_of_128_runs_at_the_sustained_rate_after_its_start():
     rate = product_rate("fp32", False, 16, PLAIN)
 
     best = fastest_tiling(Product(1280, 128, k, 1), rate, PLAIN, may_split=False)  # one tile for each of 10 SMs
-    assert best.seconds == pytest.approx(2 * 1280 * 128 * (k + EXTRA_K) / 1e12)
+    assert best.seconds == pytest.approx(2 * 1280 * 128 * (k + group("tiles").extra_k) / 1e12)
 
 
 def test_a_long_inner_dimension_is_split_over_more_blocks():
@@ -156,7 +157,7 @@ def test_a_long_inner_dimension_is_split_over_more_blocks():
 
 
 def test_the_smallest_product_takes_the_products_floor():
-    assert price(gemm(1, 1, 1), PLAIN).duration_ns >= PRODUCT_FLOOR_S * 1e9
+    assert price(gemm(1, 1, 1), PLAIN).duration_ns >= product_floor_s() * 1e9
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import pytest
 
 from gpututor.cards import machine
 from gpututor.model.cost import price
+from gpututor.model.costs.walk import floor_s
 from gpututor.model.kernels import Memset, RowReduce, Stream
 from gpututor.model.spec import HostKind
 from gpututor.model.tape import BeginStep, EndRun, Sync, Tape, TapeOp
-from gpututor.model.walk_cost import FLOOR_S
 from gpututor.model.what_if import WhatIf
 from gpututor.replay import LEVERS, sensitivity
 from gpututor.timeline import Activity
@@ -38,14 +38,14 @@ def test_nothing_changed_is_the_model_itself():
 def test_a_longer_floor_lengthens_each_kernel_by_it():
     (before,), (after,) = kernels(tape_of(1)), kernels(tape_of(1), WhatIf(floor_times=3))
 
-    assert after.duration_ns - before.duration_ns == round(2 * FLOOR_S * 1e9)
+    assert after.duration_ns - before.duration_ns == round(2 * floor_s() * 1e9)
 
 
 def test_half_a_floor_leaves_what_memory_takes():
     spec = Stream("copy", 2**29, 2**26)
     before_ns = price(spec, RENTED.card).duration_ns
 
-    assert WhatIf(floor_times=0.5).kernel_ns(spec, before_ns) == before_ns - round(0.5 * FLOOR_S * 1e9)
+    assert WhatIf(floor_times=0.5).kernel_ns(spec, before_ns) == before_ns - round(0.5 * floor_s() * 1e9)
 
 
 def test_a_kernel_never_lasts_less_than_a_nanosecond():

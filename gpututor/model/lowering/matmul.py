@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
+from gpututor.model.costs.rates import power_of_two_in
 from gpututor.model.kernels import Gemm
 from gpututor.model.lowering.shape import Rule, short_name, tensor, walk
-from gpututor.model.rates import power_of_two_in
 from gpututor.model.spec import HostKind, KernelSpec, OpCall, OpCost, TensorMeta
 
 

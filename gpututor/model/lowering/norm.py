@@ -7,25 +7,20 @@ from __future__ import annotations
 
 from math import prod
 
+from gpututor.model.constants import group
 from gpututor.model.kernels import RowReduce
 from gpututor.model.lowering.shape import Rule, argument, numbers, one_walk, reduced, rows_of, short_name, tensor, whole
 from gpututor.model.spec import HostKind, KernelSpec, OpCall, OpCost, TensorMeta
 
-# Layer norm reads twice and writes once (fits NeuSight's table to 14 %); backward the input's gradient reads both
-# tensors twice and writes one, and the parameters' gradient reads both once more. One block of 128 threads a row
-# (aten/src/ATen/native/cuda/layer_norm_kernel.cu; recorded launches on H100 agree).
-LAYER_NORM_PASSES, LAYER_NORM_INPUT_PASSES, LAYER_NORM_PARAMETER_PASSES = 3, 5, 2
+CONSTANTS = group("norm")
+# One block of 128 threads a row (aten/src/ATen/native/cuda/layer_norm_kernel.cu; recorded launches on H100 agree).
 LAYER_NORM_THREADS = 128
-# Batch norm in a recorded ResNet-50 step (V100, cuDNN, fp32, NCHW, batch 32): forward 2.8 to 3.7 passes, backward
-# 6.0 to 7.6, time over bandwidth. By counting one would say 3 and 5; a fit on whole training runs says 3.9 and 9.4,
-# which also stands for other backward work. One block of 512 threads for each channel, in the same recording.
-BATCH_NORM_FORWARD_PASSES, BATCH_NORM_BACKWARD_PASSES = 3.5, 6.5
+# Batch norm: one block of 512 threads for each channel, in a recorded ResNet-50 step (V100, cuDNN).
 BATCH_NORM_THREADS = 512
 # Softmax along rows of up to 1,024 numbers runs in one warp, which keeps the row in registers, four rows to a block
 # of 128 threads; longer rows take a block each and read again (aten/src/ATen/native/cuda/PersistentSoftmax.cuh,
-# SoftMax.cu). Passes fitted on NeuSight's table: 2.1 to 2.7 up to 1,024, 3 to 4 above.
+# SoftMax.cu).
 SOFTMAX_WARP_ROW, SOFTMAX_WARP_ROWS, SOFTMAX_WARP_THREADS = 1024, 4, 128
-SOFTMAX_SHORT_PASSES, SOFTMAX_LONG_PASSES = 2.4, 3.5
 SOFTMAX_BLOCK_THREADS = 1024
 # Floating point operations per element, by counting the formulas (exp and root count one each).
 LAYER_NORM_FLOP, LAYER_NORM_BACKWARD_FLOP, BATCH_NORM_FLOP, BATCH_NORM_BACKWARD_FLOP = 7, 12, 7, 10
@@ -44,16 +39,18 @@ def _rows(
 def _layer_norm(call: OpCall) -> OpCost:
     x = tensor(call, 0)
     n_rows = x.numel // max(1, prod(numbers(argument(call, 1), 1)))
-    kernel = _rows(call, x, n_rows, LAYER_NORM_PASSES, LAYER_NORM_FLOP, LAYER_NORM_THREADS)
+    kernel = _rows(call, x, n_rows, CONSTANTS.layer_norm_passes, LAYER_NORM_FLOP, LAYER_NORM_THREADS)
     return OpCost(HostKind.NORM, (kernel,) if x.numel else ())
 
 
 def _layer_norm_backward(call: OpCall) -> OpCost:
     x = tensor(call, 1)
     n_rows = x.numel // max(1, prod(numbers(argument(call, 2), 1)))
-    to_input = _rows(call, x, n_rows, LAYER_NORM_INPUT_PASSES, LAYER_NORM_BACKWARD_FLOP - 4, LAYER_NORM_THREADS)
+    to_input = _rows(
+        call, x, n_rows, CONSTANTS.layer_norm_input_passes, LAYER_NORM_BACKWARD_FLOP - 4, LAYER_NORM_THREADS
+    )
     columns = x.numel // max(1, n_rows)
-    moved_bytes = LAYER_NORM_PARAMETER_PASSES * x.n_bytes
+    moved_bytes = round(CONSTANTS.layer_norm_parameter_passes * x.n_bytes)
     to_parameters = reduced(call, x, columns, moved_bytes, 4 * x.numel)
     return OpCost(HostKind.NORM, (to_input, *to_parameters) if x.numel else ())
 
@@ -63,13 +60,15 @@ def _batch_norm(call: OpCall) -> OpCost:
     x = tensor(call, 0)
     if not bool(argument(call, 5, "training", True)):
         return one_walk(call, 4, HostKind.NORM)
-    kernel = _rows(call, x, x.shape[1], BATCH_NORM_FORWARD_PASSES, BATCH_NORM_FLOP, BATCH_NORM_THREADS)
+    kernel = _rows(call, x, x.shape[1], CONSTANTS.batch_norm_forward_passes, BATCH_NORM_FLOP, BATCH_NORM_THREADS)
     return OpCost(HostKind.NORM, (kernel,) if x.numel else ())
 
 
 def _batch_norm_backward(call: OpCall) -> OpCost:
     x = tensor(call, 0)
-    kernel = _rows(call, x, x.shape[1], BATCH_NORM_BACKWARD_PASSES, BATCH_NORM_BACKWARD_FLOP, BATCH_NORM_THREADS)
+    kernel = _rows(
+        call, x, x.shape[1], CONSTANTS.batch_norm_backward_passes, BATCH_NORM_BACKWARD_FLOP, BATCH_NORM_THREADS
+    )
     return OpCost(HostKind.NORM, (kernel,) if x.numel else ())
 
 
@@ -85,7 +84,7 @@ def _softmax(call: OpCall, flop: int, extra_reads: int, dim: int) -> OpCost:
     x = tensor(call, 0)
     n_rows, length = rows_of(x.shape, dim)
     short = length <= SOFTMAX_WARP_ROW
-    passes = (SOFTMAX_SHORT_PASSES if short else SOFTMAX_LONG_PASSES) + extra_reads
+    passes = (CONSTANTS.softmax_short_passes if short else CONSTANTS.softmax_long_passes) + extra_reads
     threads = SOFTMAX_WARP_THREADS if short else SOFTMAX_BLOCK_THREADS
     kernel = _rows(call, x, n_rows, passes, flop, threads, SOFTMAX_WARP_ROWS if short else 1)
     return OpCost(HostKind.LIGHT, (kernel,) if x.numel else ())

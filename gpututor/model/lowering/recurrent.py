@@ -11,9 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpututor.errors import KernelSpecError
+from gpututor.model.costs.rates import power_of_two_in
 from gpututor.model.kernels import Gemm, RnnStep, RowReduce
 from gpututor.model.lowering.shape import REDUCE_THREADS, Rule, walk
-from gpututor.model.rates import power_of_two_in
 from gpututor.model.spec import HostKind, KernelSpec, OpCall, OpCost
 from gpututor.model.tensors import FORMAT, ITEMSIZE_BYTES
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpututor.cards import Card
+from gpututor.model.constants import group
 
 # Share of the listed peak that large products reach, where a card's own figure is missing. fp32: the median of
 # seven cards in DeepBench's and NeuSight's tables (0.74 to 0.98). fp16 and bf16: A100 and H100 reach 0.80 and 0.72
@@ -19,10 +20,10 @@ DEFAULT_SUSTAINED: Mapping[str, float] = {
     "int8": 0.72,
 }
 # Elements of which a row in memory must be a whole multiple for full speed on tensor cores: 16 bytes. Since cuBLAS 11
-# and cuDNN 7.6.3 other lengths run on tensor cores too, less efficiently; half the rate is our assumption.
+# and cuDNN 7.6.3 other lengths run on tensor cores too, less efficiently.
 # Source: NVIDIA, "Matrix Multiplication Background User's Guide", tensor core requirements.
 ALIGNMENT: Mapping[str, int] = {"tf32": 4, "fp16": 8, "bf16": 8}
-UNALIGNED_SHARE = 0.5
+CONSTANTS = group("tiles")
 ITEMSIZE_BYTES: Mapping[str, int] = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "int8": 1}
 
 
@@ -81,5 +82,5 @@ def product_rate(number_format: str, tf32: bool, aligned_to: int, card: Card) ->
     if wanted is None:
         plain = "fp64" if number_format == "fp64" else "fp32"
         return Rate(plain, False, vector_flop_per_s(plain, card), sustained_share(plain, card))
-    share = sustained_share(wanted, card) * (1.0 if aligned_to >= ALIGNMENT[wanted] else UNALIGNED_SHARE)
+    share = sustained_share(wanted, card) * (1.0 if aligned_to >= ALIGNMENT[wanted] else CONSTANTS.unaligned_share)
     return Rate(wanted, True, card.peak_flop_per_s[wanted], share)

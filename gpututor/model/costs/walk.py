@@ -5,24 +5,28 @@ from __future__ import annotations
 from math import ceil
 
 from gpututor.cards import Card
+from gpututor.model.constants import group
+from gpututor.model.costs.rates import vector_flop_per_s
 from gpututor.model.kernels import DeviceCopy, Memset, RowReduce, Stream
-from gpututor.model.rates import vector_flop_per_s
 from gpututor.timeline import KernelWork
 
-# The shortest a kernel runs. In recorded traces one-block elementwise kernels take 1.25 to 2 us on a V100 (median
-# 1.9 of 1,100) and 1.6 to 2 us on an H100; 2.5 us of a step, gap to the next kernel included, was fitted on GPUs from
-# P100 to RTX 5090. So 1.7 us here and 0.8 us between kernels, which the queue adds.
-FLOOR_S = 1.7e-6
-# One SM draws at most this many times its equal share of memory bandwidth. On a V100, L2 feeds all SMs at 2,155 GB/s
-# (Jia et al. 2018, "Dissecting the NVIDIA Volta GPU Architecture via Microbenchmarking"), 2.4 times the memory's
-# 900 GB/s, and one SM can't take more than its part of that. For other cards this is an assumption.
-SM_DRAW = 2.4
+CONSTANTS = group("walk")
 # Blocks that fit on one SM by the scheduler's limit, where the card's table has none (32 on Volta and GA100).
 MAX_BLOCKS_PER_SM = 32
 # torch's sums give each thread at least this many elements before another block joins in on the same row
 # (aten/src/ATen/native/cuda/Reduce.cuh, setReduceConfig).
 MIN_ELEMENTS_PER_THREAD = 16
 COPY_BLOCK_ELEMENTS = 4096  # bytes that one block of a copy moves; only the count of blocks depends on it
+
+
+def floor_s() -> float:
+    """Seconds of the shortest kernel. The gap to the next one, 0.8 us, is the queue's."""
+    return CONSTANTS.floor_us * 1e-6
+
+
+def lone_sm_draw() -> float:
+    """How many times its equal share of memory bandwidth one SM draws at most."""
+    return CONSTANTS.sm_draw
 
 
 def resident_blocks(threads_per_block: int, card: Card) -> int:
@@ -45,7 +49,7 @@ def walk_s(
     n_full_waves, n_left = divmod(n_blocks, card.n_sms * resident)
     left_bytes = moved_bytes - min(moved_bytes, n_full_waves * card.n_sms * resident * block_bytes)
     fullest_sm_bytes = ceil(n_left / card.n_sms) * block_bytes
-    sm_bytes_per_s = SM_DRAW * card_bytes_per_s / card.n_sms
+    sm_bytes_per_s = lone_sm_draw() * card_bytes_per_s / card.n_sms
     last_wave_s = max(left_bytes / card_bytes_per_s, fullest_sm_bytes / sm_bytes_per_s)
     return (moved_bytes - left_bytes) / card_bytes_per_s + last_wave_s
 
@@ -56,7 +60,7 @@ def stream(spec: Stream, card: Card) -> tuple[float, KernelWork]:
     resident = resident_blocks(spec.threads_per_block, card)
     memory_s = walk_s(spec.moved_bytes, spec.n_elements, spec.elements_per_block, card, resident)
     n_blocks = max(1, -(-spec.n_elements // spec.elements_per_block))
-    return FLOOR_S + max(compute_s, memory_s), KernelWork(
+    return floor_s() + max(compute_s, memory_s), KernelWork(
         "elementwise",
         float(spec.flop),
         float(spec.moved_bytes),
@@ -77,7 +81,7 @@ def row_reduce(spec: RowReduce, card: Card) -> tuple[float, KernelWork]:
         block_elements = min(block_elements, fair)
     compute_s = spec.flop / vector_flop_per_s(spec.number_format, card)
     memory_s = walk_s(spec.moved_bytes, n_elements, block_elements, card, resident)
-    return FLOOR_S + max(compute_s, memory_s), KernelWork(
+    return floor_s() + max(compute_s, memory_s), KernelWork(
         "reduction",
         float(spec.flop),
         float(spec.moved_bytes),
@@ -99,5 +103,5 @@ def memset(spec: Memset, card: Card) -> tuple[float, KernelWork]:
 
 
 def _plain_move(kind: str, moved_bytes: int, card: Card) -> tuple[float, KernelWork]:
-    seconds = FLOOR_S + walk_s(moved_bytes, moved_bytes, COPY_BLOCK_ELEMENTS, card)
+    seconds = floor_s() + walk_s(moved_bytes, moved_bytes, COPY_BLOCK_ELEMENTS, card)
     return seconds, KernelWork(kind, 0.0, float(moved_bytes))

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from gpututor.cards import Card
-from gpututor.model.rates import ITEMSIZE_BYTES, Rate
+from gpututor.model.constants import group
+from gpututor.model.costs.rates import ITEMSIZE_BYTES, Rate
 
 # Tiles that cuBLAS's and cuDNN's kernel names show.
 TILES = (
@@ -28,15 +29,11 @@ TILES = (
     (32, 32),
 )
 SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
-# Start and end of a tile cost as much as this many more steps of the inner loop: 20 to 31 in all eleven fits that
-# left one card out.
-EXTRA_K = 27
+CONSTANTS = group("tiles")
 # A tile of m by n reuses each loaded number m*n/(m+n) times. Small tiles starve the arithmetic, more so where the
-# arithmetic is fast: `STARVE` scales that, fitted as 21 to 28 at V100's fp16 rate of 1.56 TFLOP/s per SM.
-STARVE = 24.0
+# arithmetic is fast: `starve` scales that, given at V100's fp16 rate of 1.56 TFLOP/s per SM.
 STARVE_FLOP_PER_S_PER_SM = 1.56e12
 REUSE_OF_128 = 64.0
-SPLIT_S = 5e-6  # the second kernel that adds up the parts of a split inner dimension
 SPLIT_BYTES = 8  # each part writes and reads one fp32 number per result
 
 
@@ -72,19 +69,20 @@ def fastest_tiling(product: Product, rate: Rate, card: Card, *, may_split: bool 
 def tilings(product: Product, rate: Rate, card: Card, *, may_split: bool) -> Iterator[Tiling]:
     """Every choice of tile and split."""
     memory_bytes_per_s = card.bandwidth_bytes_per_s * card.bandwidth_share
+    extra_k, split_s = CONSTANTS.extra_k, CONSTANTS.split_us * 1e-6
     per_sm_flop_per_s = rate.peak_flop_per_s / card.n_sms
-    starved = STARVE * per_sm_flop_per_s / STARVE_FLOP_PER_S_PER_SM * ITEMSIZE_BYTES[rate.number_format] / 2
+    starved = CONSTANTS.starve * per_sm_flop_per_s / STARVE_FLOP_PER_S_PER_SM * ITEMSIZE_BYTES[rate.number_format] / 2
     for tile_m, tile_n in TILES:
         reuse = tile_m * tile_n / (tile_m + tile_n)
         feed = reuse / (reuse + starved) * (REUSE_OF_128 + starved) / REUSE_OF_128
         tile_flop_per_s = per_sm_flop_per_s * min(1.0, rate.sustained_share * feed)
         whole = product.batch * -(-product.m // tile_m) * -(-product.n // tile_n)
         for split in SPLITS if may_split else (1,):
-            inner = -(-product.k // (split * 8)) * 8 + EXTRA_K
+            inner = -(-product.k // (split * 8)) * 8 + extra_k
             rounds = -(-whole * split // card.n_sms)
             seconds = rounds * 2 * tile_m * tile_n * inner / tile_flop_per_s
             seconds = max(seconds, product.moved_bytes / memory_bytes_per_s)
             parts_bytes = split * product.batch * product.m * product.n * SPLIT_BYTES if split > 1 else 0
             if split > 1:
-                seconds += parts_bytes / memory_bytes_per_s + SPLIT_S
+                seconds += parts_bytes / memory_bytes_per_s + split_s
             yield Tiling(seconds, whole * split, product.moved_bytes + parts_bytes)

@@ -1,0 +1,81 @@
+"""Predict a workload's step on a machine: time, and what nvidia-smi would show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from gpututor.ledger import Ledger, charge
+from gpututor.lookup import machine_named
+from gpututor.timeline import Timeline
+
+if TYPE_CHECKING:
+    from gpututor.cards import Machine
+    from gpututor.workloads.setting import Job, Setting, Step, Workload
+
+N_STEPS, N_WARMUP = 2, 2  # the simulated card repeats itself; a second step holds what one step leaves to the next
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A workload's steps on one machine: `step_s` is one step's wall time, `per_s` what all cards do in a second."""
+
+    workload: str
+    setting: Setting
+    machine: Machine
+    step_s: float
+    n_per_step: float  # on one card, in the workload's unit
+    unit: str
+    timeline: Timeline
+
+    @property
+    def per_s(self) -> float:
+        """Units worked through in a second by all cards together."""
+        return self.n_per_step * self.setting.n_cards / self.step_s
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where the first card's time went."""
+        return charge(self.timeline, self.machine.card, device=0 if self.setting.n_cards > 1 else None)
+
+
+def predict(workload: Workload, setting: Setting, machine: str | Machine | None = None) -> Prediction:
+    """What `workload` takes on `machine`, by running its steps on the simulated GPU without numerics.
+
+    On several cards rank 0 runs and the others are taken to do what it does.
+
+    Raises:
+        SettingNotPossible: the workload isn't run in this way.
+        torch.OutOfMemoryError: the card's memory is too small for it.
+    """
+    from gpututor.simgpu.recording import tape_steps
+    from gpututor.workloads.training import number_formats
+
+    wanted = machine_named(machine)
+    if setting.n_cards > wanted.n_cards:
+        wanted = replace(wanted, n_cards=setting.n_cards)
+    found: list[Job] = []
+    with number_formats(setting):
+        if setting.n_cards == 1:
+
+            def step(k: int) -> object:
+                if not found:
+                    found.append(workload.build(setting, "simgpu"))
+                return found[0].step(k)
+
+            tape = tape_steps(step, n_steps=N_STEPS, warmup=N_WARMUP, machine=wanted, numerics=False)
+            timeline = tape.price(wanted)
+        else:
+            from gpututor.simgpu.cards.distributed import tape_ranks
+
+            def make(rank: int) -> Step:
+                found.append(workload.build(setting, "simgpu"))
+                return found[0].step
+
+            tapes = tape_ranks(
+                make, wanted, setting.n_cards, n_steps=N_STEPS, warmup=N_WARMUP, numerics=False, in_step=True
+            )
+            timeline = tapes.price(wanted)
+    n_per_step = found[0].n_per_step
+    step_s = timeline.duration_ns / N_STEPS / 1e9
+    return Prediction(workload.name, setting, wanted, step_s, n_per_step, workload.unit, timeline)
