@@ -27,10 +27,12 @@ __all__ = [
     "machine",
     "machine_for",
     "machines",
+    "scaled",
 ]
 
 DEFAULT_MACHINE = "p3.2xlarge"
 NO_PRICE = "no price"
+OF_THE_LINK = "copy_latency"
 GIB, MIB, KIB = 2**30, 2**20, 2**10
 
 _CAPABILITY_FIELDS = ("fp32_cores_per_sm", "smem_kib_per_sm", "max_warps_per_sm", "max_blocks_per_sm")
@@ -39,7 +41,7 @@ _CARD_FIELDS = frozenset(
     "l2_mib tdp_w pcie_gen pcie_lanes nvlink_gb_per_s sustained bandwidth_share sheet confirmed sources note "
     "aliases driver_names".split()
 )
-_HOST_FIELDS = frozenset("name cpu n_cpus note costs pinned_bytes_per_s pageable_bytes_per_s sync_us sources".split())
+_HOST_FIELDS = frozenset("name cpu n_cpus note times pinned_bytes_per_s pageable_bytes_per_s sync_us sources".split())
 _MACHINE_FIELDS = frozenset("name provider card n_cards host usd_per_hour price_basis sources note".split())
 
 
@@ -245,16 +247,22 @@ def _card_sources(entry: Entry, limit: Entry, typical: Entry, sustained: Mapping
 @cache
 def _host_table() -> Mapping[str, Host]:
     table = read_table(data_dir() / "hosts.toml")
-    return MappingProxyType({name: _read_host(name, entry) for name, entry in named(table, "host")})
+    usual = table.numbers("costs", zero=True)
+    return MappingProxyType({name: _read_host(name, entry, usual) for name, entry in named(table, "host")})
 
 
-def _read_host(name: str, entry: Entry) -> Host:
+def scaled(costs: Mapping[str, float], times: float) -> Mapping[str, float]:
+    """Host costs with everything the processor does `times` as long; the link's own latency stays."""
+    return MappingProxyType({name: us if name == OF_THE_LINK else us * times for name, us in costs.items()})
+
+
+def _read_host(name: str, entry: Entry, usual: Mapping[str, float]) -> Host:
     entry.only(_HOST_FIELDS)
     return Host(
         name=name,
         cpu=entry.text("cpu"),
         n_cpus=entry.count("n_cpus"),
-        costs=entry.numbers("costs", zero=True),
+        costs=scaled(usual, entry.number("times")),
         pinned_bytes_per_s=entry.number("pinned_bytes_per_s"),
         pageable_bytes_per_s=entry.number("pageable_bytes_per_s"),
         sync_us=entry.number("sync_us", zero=True),

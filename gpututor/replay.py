@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from gpututor.cards import Card, Machine
+from gpututor.cards import Card, Machine, scaled
 from gpututor.errors import TimelineError
 from gpututor.ledger import Ledger, charge
 from gpututor.ledger.device import SHOWN_BY_NVIDIA_SMI, covered_by
@@ -134,10 +134,7 @@ def with_card(machine: Machine, card: Card) -> Machine:
 
 def with_slower_host(machine: Machine, times: float) -> Machine:
     """The same machine with a host that takes `times` as long for everything it does; below 1 it is faster."""
-    host = replace(
-        machine.host,
-        costs={name: us if name == "copy_latency" else us * times for name, us in machine.host.costs.items()},
-    )
+    host = replace(machine.host, costs=scaled(machine.host.costs, times))
     return replace(machine, name=f"{machine.name}, host {times:g} times as slow", host=host)
 
 

@@ -32,7 +32,7 @@ def test_every_host_has_every_amount(name):
 
 @pytest.mark.parametrize("name", list(hosts()))
 def test_every_host_says_whether_it_was_measured(name):
-    assert host(name).sources["costs"].startswith(("measured:", "scaled, not measured:", "as "))
+    assert host(name).sources["times"].startswith(("measured:", "scaled, not measured:", "as "))
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from gpututor.cards import Card
 from gpututor.model.constants import group
 from gpututor.model.costs.gemm import TILES_PER_SM
-from gpututor.model.costs.rates import ITEMSIZE_BYTES, power_of_two_in, product_rate
+from gpututor.model.costs.rates import ITEMSIZE_BYTES, capability, power_of_two_in, product_rate
 from gpututor.model.kernels import RnnStep
 from gpututor.timeline import KernelWork
 
 CONSTANTS = group("rnn")
+VOLTA = 7.0  # compute capability
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +29,10 @@ class StepCost:
     flop_share: float
 
 
-def step_cost(number_format: str, backward: bool, gates: int) -> StepCost:
-    """The constants for a format, a pass and a cell (4 gates: LSTM, 3: GRU, 1: a plain cell)."""
+def step_cost(number_format: str, backward: bool, gates: int, older: bool = False) -> StepCost:
+    """The constants for a format, a pass and a cell (4 gates: LSTM, 3: GRU, 1: a plain cell); `older` is before Volta."""
     short = number_format in ("fp16", "bf16")
-    name = f"{'fp16' if short else 'fp32'}_{'backward' if backward else 'forward'}"
+    name = "older" if older else f"{'fp16' if short else 'fp32'}_{'backward' if backward else 'forward'}"
     cell = {3: "gru", 1: "plain"}.get(gates) if name == "fp32_forward" else None
     serial_ns: float = getattr(CONSTANTS, f"{name}_{cell}_serial_ns" if cell else f"{name}_serial_ns")
     fixed_us, gain, share = (getattr(CONSTANTS, f"{name}_{what}") for what in ("fixed_us", "memory_gain", "flop_share"))
@@ -46,7 +47,7 @@ def charged_apart_s() -> float:
 def rnn_step(spec: RnnStep, card: Card) -> tuple[float, KernelWork]:
     """Seconds and work of one recurrent step inside a cuDNN call."""
     rate = product_rate(spec.number_format, spec.tf32, power_of_two_in(spec.hidden), card)
-    cost = step_cost(spec.number_format, spec.backward, spec.gates)
+    cost = step_cost(spec.number_format, spec.backward, spec.gates, older=capability(card) < VOLTA)
     moved_bytes = spec.gates * spec.hidden**2 * ITEMSIZE_BYTES[spec.number_format]
     memory_s = moved_bytes / card.bandwidth_bytes_per_s
     compute_s = spec.flop / rate.peak_flop_per_s
