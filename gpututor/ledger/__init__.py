@@ -4,6 +4,7 @@ from gpututor.ledger.accounts import BUSY, IDLE, MEANING, SLOW, UNFILLED, Accoun
 from gpututor.ledger.book import Ledger, without
 from gpututor.ledger.charge import TwoWindows, charge, charge_both, waits
 from gpututor.ledger.idle import Piece
+from gpututor.ledger.sampled import gpu_util_samples
 from gpututor.ledger.waterfall import Row, rows
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "TwoWindows",
     "charge",
     "charge_both",
+    "gpu_util_samples",
     "rows",
     "waits",
     "without",
