@@ -114,6 +114,22 @@ class WorkloadNotKnown(NotKnown):
     """No workload has this name."""
 
 
+class PointsDamaged(GpututorError, ValueError):
+    """A file of measured points that can't be read; names the file, line and column."""
+
+
+class NotCalibrated(GpututorError, LookupError):
+    """The reader's own machine is asked for, and `gpututor calibrate` has not measured it."""
+
+
+class CalibrationDamaged(GpututorError, ValueError):
+    """The file that `gpututor calibrate` left can't be read."""
+
+
+class CalibrationFailed(GpututorError, RuntimeError):
+    """Nothing usable could be measured on this machine."""
+
+
 class ExpectationError(GpututorError, ValueError):
     """A band whose ends are swapped, or two results that can't be compared."""
 

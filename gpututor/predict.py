@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from gpututor.expect import Band
+from gpututor.expect.accuracy import regime_of, step_band, util_band
 from gpututor.ledger import Ledger, charge
 from gpututor.lookup import machine_named
 from gpututor.timeline import Timeline
@@ -38,6 +40,21 @@ class Prediction:
         """Where the first card's time went."""
         return charge(self.timeline, self.machine.card, device=0 if self.setting.n_cards > 1 else None)
 
+    @property
+    def regime(self) -> str:
+        """Which kind of run it is, in the words of data/bands.toml."""
+        return regime_of(self.timeline, self.ledger)
+
+    @property
+    def band(self) -> Band:
+        """The step's time in nanoseconds with the room that our accuracy on such runs asks for."""
+        return step_band(self.timeline, self.ledger, self.machine.host.costs_error_share)
+
+    @property
+    def util_band(self) -> Band:
+        """GPU-Util as a share, with its room."""
+        return util_band(self.timeline, self.ledger, self.machine.host.costs_error_share)
+
 
 def predict(workload: Workload, setting: Setting, machine: str | Machine | None = None) -> Prediction:
     """What `workload` takes on `machine`, by running its steps on the simulated GPU without numerics.
@@ -55,6 +72,7 @@ def predict(workload: Workload, setting: Setting, machine: str | Machine | None 
     if setting.n_cards > wanted.n_cards:
         wanted = replace(wanted, n_cards=setting.n_cards)
     found: list[Job] = []
+    n_steps, n_warmup = (1, 1) if workload.long_step else (N_STEPS, N_WARMUP)
     with number_formats(setting):
         if setting.n_cards == 1:
 
@@ -63,7 +81,7 @@ def predict(workload: Workload, setting: Setting, machine: str | Machine | None 
                     found.append(workload.build(setting, "simgpu"))
                 return found[0].step(k)
 
-            tape = tape_steps(step, n_steps=N_STEPS, warmup=N_WARMUP, machine=wanted, numerics=False)
+            tape = tape_steps(step, n_steps=n_steps, warmup=n_warmup, machine=wanted, numerics=False)
             timeline = tape.price(wanted)
         else:
             from gpututor.simgpu.cards.distributed import tape_ranks
@@ -73,9 +91,9 @@ def predict(workload: Workload, setting: Setting, machine: str | Machine | None 
                 return found[0].step
 
             tapes = tape_ranks(
-                make, wanted, setting.n_cards, n_steps=N_STEPS, warmup=N_WARMUP, numerics=False, in_step=True
+                make, wanted, setting.n_cards, n_steps=n_steps, warmup=n_warmup, numerics=False, in_step=True
             )
             timeline = tapes.price(wanted)
     n_per_step = found[0].n_per_step
-    step_s = timeline.duration_ns / N_STEPS / 1e9
+    step_s = timeline.duration_ns / n_steps / 1e9
     return Prediction(workload.name, setting, wanted, step_s, n_per_step, workload.unit, timeline)

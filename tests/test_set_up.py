@@ -94,4 +94,17 @@ def test_the_pinned_torch_is_the_one_that_the_range_allows(set_up):
     pins = (ROOT / "constraints.txt").read_text(encoding="utf-8")
 
     assert "\ntorch==2.13.0\n" in pins
-    assert set_up.version_tuple("2.13.0+cpu") >= set_up.OLDEST_TORCH
+    assert set_up.Torch("2.13.0+cpu", "-", "").is_known
+
+
+@pytest.mark.parametrize(
+    ("version", "known"), [("2.9.1", False), ("2.10.0", True), ("2.14.2", True), ("2.15.0", False)]
+)
+def test_a_torch_that_gpututor_does_not_know_is_not_kept(set_up, version, known):
+    assert set_up.Torch(version, "13.0", "").is_known is known
+
+
+def test_the_set_up_knows_the_same_releases_as_the_simulated_gpu(set_up):
+    from gpututor.simgpu.versions import FIRST, LAST
+
+    assert (set_up.FIRST_TORCH, set_up.LAST_TORCH) == (FIRST, LAST)

@@ -4,8 +4,8 @@
 
 Which torch the environment gets:
 
-* torch is in .venv already, 2.10 or later: it stays, whatever build it is.
-* .venv is new, and the Python that runs this script has a CUDA build, 2.10 or later: .venv is made
+* torch is in .venv already, 2.10 to 2.14: it stays, whatever build it is.
+* .venv is new, and the Python that runs this script has a CUDA build, 2.10 to 2.14: .venv is made
   with sight of that Python's packages, so the same torch is used and none is downloaded.
 * Else pip installs the version that constraints.txt pins.
 """
@@ -24,7 +24,7 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 SETS = {"lessons": "", "test": "[test]", "dev": "[dev]"}  # each holds the ones before it
 OLDEST_PYTHON = (3, 10)
-OLDEST_TORCH = (2, 10)
+FIRST_TORCH, LAST_TORCH = (2, 10), (2, 14)  # as gpututor/simgpu/versions.py has them
 ASK_TORCH = "import torch; print(torch.__version__, torch.version.cuda or '-', torch.__path__[0][:-6], sep='\\n')"
 TOLD = re.compile(r"^(?:  )?(Downloading|Building wheel for|Installing collected packages)[ :]+(\S+)(.*)")
 
@@ -37,7 +37,7 @@ def main(wanted: str, *pip_arguments: str) -> None:
     if not PYTHON.exists():
         make_environment()
     found = find_torch(PYTHON)
-    keep = found is not None and found.is_new_enough
+    keep = found is not None and found.is_known
     if found and keep:
         print(f"Keeping torch {found.version}, which is there already.", flush=True)
     else:
@@ -52,11 +52,11 @@ def make_environment() -> None:
     """Create .venv; if this Python holds a usable CUDA build of torch, with sight of its packages."""
     print(f"Making .venv with Python {sys.version.split()[0]}.", flush=True)
     own = find_torch(Path(sys.executable))
-    share = own is not None and own.cuda != "-" and own.is_new_enough
+    share = own is not None and own.cuda != "-" and own.is_known
     if own and share:
         print(f"This Python has torch {own.version} for CUDA {own.cuda}; .venv will use it.", flush=True)
     elif own and own.cuda != "-":
-        print(f"This Python's torch {own.version} is older than 2.10, so .venv gets its own.", flush=True)
+        print(f"This Python's torch {own.version} is none from 2.10 to 2.14, so .venv gets its own.", flush=True)
     in_venv = sys.prefix != sys.base_prefix
     try:
         venv.create(VENV, with_pip=True, system_site_packages=share and not in_venv)
@@ -76,9 +76,9 @@ class Torch:
     folder: str
 
     @property
-    def is_new_enough(self) -> bool:
+    def is_known(self) -> bool:
         """Whether gpututor works with it."""
-        return version_tuple(self.version) >= OLDEST_TORCH
+        return FIRST_TORCH <= version_tuple(self.version)[:2] <= LAST_TORCH
 
 
 def find_torch(python: Path) -> Torch | None:

@@ -8,100 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from gpututor.workloads.language.gpt2 import Gpt2
+from gpututor.workloads.vision.resnets import ResNet50
+
 F = nn.functional
 Step = Callable[[], Tensor]
-
-
-class Layer(nn.Module):
-    """One layer as GPT-2 has it: norms first, causal attention, then a feed-forward part four times as wide."""
-
-    def __init__(self, width: int, heads: int) -> None:
-        super().__init__()
-        self.heads = heads
-        self.before_attention, self.before_feed = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.attend, self.project = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.widen, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The same shape (batch, length, width) with this layer's part added."""
-        batch, length, width = x.shape
-        parts = self.attend(self.before_attention(x)).view(batch, length, 3, self.heads, width // self.heads)
-        q, k, v = parts.permute(2, 0, 3, 1, 4).unbind(0)
-        seen = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.project(seen.transpose(1, 2).reshape(batch, length, width))
-        fed: Tensor = self.narrow(F.gelu(self.widen(self.before_feed(x))))
-        return x + fed
-
-
-class Gpt2(nn.Module):
-    """GPT-2 with the sizes of its smallest form (124 million parameters) by default; words and output share a table.
-
-    Source: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", table 2.
-    """
-
-    def __init__(
-        self, layers: int = 12, width: int = 768, heads: int = 12, words: int = 50257, length: int = 1024
-    ) -> None:
-        super().__init__()
-        self.word, self.place = nn.Embedding(words, width), nn.Embedding(length, width)
-        self.layers = nn.ModuleList(Layer(width, heads) for _ in range(layers))
-        self.norm, self.out = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
-        self.out.weight = self.word.weight
-
-    def forward(self, ids: Tensor) -> Tensor:
-        """Scores (batch, length, words) of the next word."""
-        x = self.word(ids) + self.place(torch.arange(ids.shape[1], device=ids.device))
-        for layer in self.layers:
-            x = layer(x)
-        scores: Tensor = self.out(self.norm(x))
-        return scores
-
-
-class Bottleneck(nn.Module):
-    """ResNet-50's block: 1x1, 3x3 and 1x1 convolutions around a sum; the stride is in the 3x3 one."""
-
-    def __init__(self, width_in: int, width: int, stride: int) -> None:
-        super().__init__()
-        sizes = ((width_in, width, 1, 1), (width, width, 3, stride), (width, 4 * width, 1, 1))
-        parts: list[nn.Module] = []
-        for n_in, n_out, size, step in sizes:
-            parts += [nn.Conv2d(n_in, n_out, size, step, size // 2, bias=False), nn.BatchNorm2d(n_out), nn.ReLU(True)]
-        self.path = nn.Sequential(*parts[:-1])
-        self.shortcut: nn.Module = nn.Identity()
-        if stride > 1 or width_in != 4 * width:
-            self.shortcut = nn.Sequential(
-                nn.Conv2d(width_in, 4 * width, 1, stride, bias=False), nn.BatchNorm2d(4 * width)
-            )
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Four times the width, and the size divided by the stride."""
-        return F.relu(self.path(x) + self.shortcut(x), inplace=True)
-
-
-class ResNet50(nn.Module):
-    """ResNet-50 for 224x224 pictures by default; `width` and `blocks` make a smaller one.
-
-    Source: He et al. 2015, "Deep Residual Learning for Image Recognition", table 1; 25.6 million parameters.
-    """
-
-    def __init__(self, classes: int = 1000, width: int = 64, blocks: tuple[int, ...] = (3, 4, 6, 3)) -> None:
-        super().__init__()
-        self.stem = nn.Sequential(
-            nn.Conv2d(3, width, 7, 2, 3, bias=False), nn.BatchNorm2d(width), nn.ReLU(True), nn.MaxPool2d(3, 2, 1)
-        )
-        parts: list[nn.Module] = []
-        width_in = width
-        for stage, n_blocks in enumerate(blocks):
-            for k in range(n_blocks):
-                parts.append(Bottleneck(width_in, width << stage, 2 if stage and not k else 1))
-                width_in = 4 * width << stage
-        self.body, self.out = nn.Sequential(*parts), nn.Linear(width_in, classes)
-
-    def forward(self, pictures: Tensor) -> Tensor:
-        """Scores (batch, classes)."""
-        x = F.adaptive_avg_pool2d(self.body(self.stem(pictures)), 1)
-        scores: Tensor = self.out(torch.flatten(x, 1))
-        return scores
 
 
 class WordLstm(nn.Module):

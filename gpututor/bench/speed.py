@@ -131,8 +131,9 @@ def _simulated(make: Callable[[str, bool], Step], foreach: bool, n_steps: int, *
 
 def _fake(make: Callable[[str, bool], Step], foreach: bool, n_steps: int) -> float:
     """The same step followed by torch's fake tensors, with torch's FLOP counter on."""
-    from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.utils.flop_counter import FlopCounterMode
+
+    from gpututor.simgpu.private.fake import FakeTensorMode
 
     with FakeTensorMode(), FlopCounterMode(display=False):
         return median_s(make("cpu", foreach), n_steps, n_warmup=1)

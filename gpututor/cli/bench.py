@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +13,9 @@ import click
 from gpututor.text import percent
 
 if TYPE_CHECKING:
+    from gpututor.bench.accuracy.bands import Sorted
+    from gpututor.bench.accuracy.points import Point
+    from gpututor.bench.accuracy.rows import Row
     from gpututor.bench.speed import Speed
 
 
@@ -74,3 +79,96 @@ def _show(found: list[Speed], foreach: bool) -> None:
         f"networks). AdamW takes {'all parameters in one op' if foreach else 'one parameter after the other'}. "
         "CPU time of one thread, medians."
     )
+
+
+@bench_command.command("accuracy")
+@click.option(
+    "--points",
+    "path",
+    type=click.Path(path_type=Path),
+    help="A CSV file of measured points; ours, data/points.csv, without it.",
+)
+@click.option("--only", multiple=True, metavar="NAME", help="A regime or a point's id; can be given several times.")
+@click.option(
+    "--show", "what", type=click.Choice(["worst", "all"]), default="worst", show_default=True, help="Rows to list."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print statistics and every row as JSON.")
+@click.option(
+    "--write-bands", is_flag=True, help="Also write data/bands.toml, from which every prediction has its band."
+)
+def accuracy_command(path: Path | None, only: tuple[str, ...], what: str, as_json: bool, write_bands: bool) -> None:
+    """How far our predictions are from published measurements.
+
+    In JSON, errors, biases and ratios are shares (0.06 is 6 %) of predicted over measured time, less 1; utilization
+    is in percentage points. "n" counts predicted points, "skipped" the others; each row says why it was skipped. Stop
+    with Ctrl-C to see what there is so far.
+    """
+    from gpututor.bench.accuracy.fields import fields_of
+    from gpututor.bench.accuracy.points import default_points, read_points
+    from gpututor.bench.accuracy.summary import report_of
+    from gpututor.bench.accuracy.table import show
+
+    name = path or default_points()
+    points = _chosen(read_points(name), only, name)
+    if write_bands:
+        from gpututor.bench.accuracy.bands import Sorted
+
+        if path or only:
+            raise click.UsageError("bands come from all of our own points; leave --points and --only out")
+        kinds = Sorted()
+        report = report_of(_until_stopped(points, kinds.row))
+        _write_bands(kinds, name, len(points))
+    else:
+        report = report_of(_until_stopped(points))
+    if as_json:
+        click.echo(json.dumps(fields_of(report), indent=2))
+        return
+    from rich.console import Console
+
+    console = Console(width=None if sys.stdout.isatty() else 180, highlight=False)
+    show(console, report, what)
+
+
+def _chosen(points: Iterable[Point], only: tuple[str, ...], name: Path) -> tuple[Point, ...]:
+    """The points of these regimes and ids, all without any."""
+    from gpututor.errors import NotKnown
+
+    points = tuple(points)
+    known = {word for point in points for word in (point.id, point.regime)}
+    for word in only:
+        if word not in known:
+            raise NotKnown(f"point or regime in {name}", word, sorted(known))
+    return tuple(point for point in points if not only or {point.id, point.regime} & set(only))
+
+
+def _write_bands(kinds: Sorted, name: Path, n_points: int) -> None:
+    """Write the file of bands; not where the report was stopped, since its last points may be of one kind."""
+    from gpututor.bench.accuracy.bands import write
+
+    if kinds.n_seen < n_points:
+        raise click.ClickException("the report was stopped, so data/bands.toml stays what it was")
+    written = write(kinds, name)
+    if written is None:
+        raise click.ClickException(f"{name} has too few points that can be predicted; data/bands.toml stays as it was")
+    click.echo(f"data/bands.toml holds the bands of {', '.join(written)}.", err=True)
+
+
+def _until_stopped(points: tuple[Point, ...], row_of: Callable[[Point], Row] | None = None) -> Iterator[Row]:
+    """A row for each point, with a line on stderr on how far we are; after Ctrl-C the rest counts as skipped."""
+    from gpututor.bench.accuracy import rows
+
+    row_of = row_of or rows.row_of
+    telling, done = sys.stderr.isatty(), 0
+    try:
+        for point in points:
+            if telling:
+                click.echo(f"\r\x1b[K{done + 1} of {len(points)}: {point.id} {point.model}", err=True, nl=False)
+            row = row_of(point)
+            done += 1
+            yield row
+    except KeyboardInterrupt:
+        for point in points[done:]:
+            yield rows.Row(point, skipped="stopped before its turn")
+    finally:
+        if telling:
+            click.echo("\r\x1b[K", err=True, nl=False)

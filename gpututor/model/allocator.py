@@ -36,9 +36,9 @@ class Allocator:
         self.n_retries = self.n_full = self.n_waits = self.n_mallocs = self.n_frees = 0
         self._heads: dict[int, Piece] = {}  # first piece of each segment, by address
         self._next_address = 2 * SMALL_BYTES
-        self._used_on: dict[Piece, set[int]] = {}  # other streams that work on a piece
+        self.used_on: dict[Piece, set[int]] = {}  # other streams that work on a piece
         self._waiting: list[tuple[Piece, int]] = []  # freed, but not before that time
-        self._returned: list[Piece] = []
+        self.returned: list[Piece] = []
         self._settling = False
         self._lots: dict[int, tuple[Lot, Lot]] = {}
         self.use_stream(0)
@@ -52,6 +52,14 @@ class Allocator:
             )
         self._small, self._large = self._lots[stream]
 
+    def set_aside(self, stream: int) -> tuple[Lot, Lot]:
+        """Take a stream's cached memory out of reach, also of `release_cached`, until `put_back`."""
+        return self._lots.pop(stream)
+
+    def put_back(self, stream: int, lots: tuple[Lot, Lot]) -> None:
+        """Let a stream have again what was set aside."""
+        self._lots[stream] = lots
+
     # --- taking and giving back: the hot path -----------------------------------------------------------------
 
     def allocate(self, asked: int) -> Piece:
@@ -60,7 +68,7 @@ class Allocator:
         Raises:
             CardFull: neither a cached piece nor the card's free memory serves it.
         """
-        if self._returned:
+        if self.returned:
             self.settle()
         if self._waiting:
             self._let_go()
@@ -68,13 +76,12 @@ class Allocator:
         lot = self._small if size <= SMALL_BYTES else self._large
         keys, pieces = lot.keys, lot.pieces
         k = bisect_left(keys, size << ADDRESS_BITS)
-        if k < len(keys):
-            del keys[k]
-            piece = pieces.pop(k)
-        else:
-            piece = self._new_segment(size, lot)
+        if k == len(keys):
+            k = lot.keep(self._new_segment(size, lot))
+        piece = pieces[k]
         before, rest = piece.prev, piece.size - size
         if rest <= lot.keep_bytes:
+            del keys[k], pieces[k]
             size = piece.size
             piece.cached, piece.asked = False, asked
             whole = before is None and piece.next is None
@@ -92,9 +99,13 @@ class Allocator:
         piece.prev, piece.size = first, rest
         piece.address += size
         key = rest << ADDRESS_BITS | piece.address
-        k = bisect_left(keys, key, 0, k)
-        keys.insert(k, key)
-        pieces.insert(k, piece)
+        if k and keys[k - 1] > key:
+            del keys[k], pieces[k]
+            k = bisect_left(keys, key, 0, k)
+            keys.insert(k, key)
+            pieces.insert(k, piece)
+        else:  # it keeps its place
+            keys[k] = key
         return first
 
     def give_back(self, piece: Piece) -> None:
@@ -102,31 +113,30 @@ class Allocator:
 
         Safe at any moment, for instance when the garbage collector ends a tensor in the middle of another request.
         """
-        if self._used_on and piece in self._used_on:
+        if self.used_on and piece in self.used_on:
             self._free_later(piece)
         else:
-            self._returned.append(piece)
+            self.returned.append(piece)
 
     def settle(self) -> None:
         """Free what was given back; the order makes no difference, since neighbours grow together either way."""
-        returned = self._returned
+        if len(self._log) > LOG_LENGTH:
+            self._count()
+        returned, free = self.returned, self.free
         while returned:
-            self.free(returned.pop())
+            free(returned.pop())
 
     def free(self, piece: Piece) -> None:
         """Give a piece back; where other streams work on it, it is cached only when they are done."""
-        log = self._log
-        if len(log) > LOG_LENGTH:
-            self._count()
-        if self._used_on and piece in self._used_on:
+        if self.used_on and piece in self.used_on:
             self._free_later(piece)
             return
         lot, before, after, size = piece.lot, piece.prev, piece.next, piece.size
         keys, pieces = lot.keys, lot.pieces
         n_rests = subsumed = 0
+        freed = -1  # the place of a neighbour that it grows together with
         if before is not None and before.cached:
-            k = bisect_left(keys, before.size << ADDRESS_BITS | before.address)
-            del keys[k], pieces[k]
+            freed = bisect_left(keys, before.size << ADDRESS_BITS | before.address)
             n_rests, subsumed = 1, before.size
             piece.address = before.address
             before = piece.prev = before.prev
@@ -135,25 +145,34 @@ class Allocator:
             else:
                 self._heads[piece.address] = piece
         if after is not None and after.cached:
-            k = bisect_left(keys, after.size << ADDRESS_BITS | after.address)
-            del keys[k], pieces[k]
+            if freed >= 0:
+                del keys[freed], pieces[freed]
+            freed = bisect_left(keys, after.size << ADDRESS_BITS | after.address)
             n_rests += 1
             subsumed += after.size
             after = piece.next = after.next
             if after is not None:
                 after.prev = piece
         whole = before is None and after is None
-        log += (-size, -piece.asked, -n_rests, -subsumed, 0) if whole else (-size, -piece.asked, 1 - n_rests, size, 0)
+        rests = (-n_rests, -subsumed, 0) if whole else (1 - n_rests, size, 0)
+        self._log += (-size, -piece.asked, *rests)
         piece.cached = True
         piece.size = size = size + subsumed
         key = size << ADDRESS_BITS | piece.address
-        k = bisect_left(keys, key)
+        if freed < 0:
+            k = bisect_left(keys, key)
+        elif freed + 1 == len(keys) or keys[freed + 1] > key:  # larger than before, and still in its place
+            keys[freed], pieces[freed] = key, piece
+            return
+        else:
+            k = bisect_left(keys, key, freed) - 1
+            del keys[freed], pieces[freed]
         keys.insert(k, key)
         pieces.insert(k, piece)
 
     def _count(self) -> None:
         """Bring the counts up to date with the log."""
-        if self._returned and not self._settling:
+        if self.returned and not self._settling:
             self._settling = True
             self.settle()
             self._settling = False
@@ -252,14 +271,14 @@ class Allocator:
     def record_stream(self, piece: Piece, stream: int) -> None:
         """Another stream works on this piece: after its free it isn't reused before that stream is done."""
         if stream != piece.lot.stream:
-            self._used_on.setdefault(piece, set()).add(stream)
+            self.used_on.setdefault(piece, set()).add(stream)
 
     def is_waiting(self, piece: Piece) -> bool:
         """Whether a piece was freed, but other streams still work on it."""
         return any(piece is p for p, _ in self._waiting)
 
     def _free_later(self, piece: Piece) -> None:
-        ends_ns = max(self.driver.stream_ends_ns(k) for k in self._used_on.pop(piece))
+        ends_ns = max(self.driver.stream_ends_ns(k) for k in self.used_on.pop(piece))
         self._log += (-piece.size, 0, 0, 0, piece.size)
         self._waiting.append((piece, ends_ns))
 

@@ -34,7 +34,9 @@ class Conv:
     """One pass of a convolution: "fprop", "dgrad" (to the input) or "wgrad" (to the weights).
 
     Sizes of more than two space dimensions are multiplied together. `pixels_in` and
-    `pixels_out` count one image. `moved_bytes` holds each tensor once.
+    `pixels_out` count one image. `moved_bytes` holds each tensor once. Where a 3x3 filter moves in single steps, so
+    that Winograd's method applies, `winograd_rows` and `winograd_columns` are the size of the image that the pass
+    computes (of the gradient it reads, for "wgrad"); elsewhere they are 0.
     """
 
     name: str
@@ -50,6 +52,8 @@ class Conv:
     number_format: str = "fp32"
     tf32: bool = False
     channels_last: bool = False
+    winograd_rows: int = 0
+    winograd_columns: int = 0
 
     @property
     def flop(self) -> int:
@@ -75,6 +79,7 @@ class RowReduce:
     """A kernel whose thread blocks each work on rows (softmax, layer norm, sums, one channel of a batch norm).
 
     `split` allows several blocks to share one row, as torch's sums do when rows are few and long.
+    `moved_bytes` counts every tensor once; `again_bytes` is what blocks read once more, after `row_bytes` of each row.
     """
 
     name: str
@@ -86,6 +91,8 @@ class RowReduce:
     rows_per_block: int = 1
     threads_per_block: int = 256
     split: bool = False
+    again_bytes: int = 0
+    row_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

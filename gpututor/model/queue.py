@@ -12,7 +12,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 
-from gpututor.model.lanes import COMPUTE, COPY_IN, COPY_OUT, ENGINE, LANES_PER_CARD, MAIN, lanes
+from gpututor.model.chains import LONG, Chains
+from gpututor.model.crowd import CROWD, start_in
+from gpututor.model.lanes import COMPUTE, COPY_IN, COPY_OUT, ENGINE, LANES_PER_CARD, MAIN, NO_KERNEL, lanes
 from gpututor.model.priced import PricedGraph, PricedOp, SpanSink
 from gpututor.timeline import Activity, KernelWork, Lane, Span
 
@@ -45,18 +47,6 @@ stream and 3.4 by a graph, gap included.
 
 GRAPH_REPLAY = "graph replay"
 
-NO_KERNEL = {
-    "copy on GPU": Activity.COPY_ON_GPU,
-    "memset": Activity.MEMSET,
-    "collective": Activity.COLLECTIVE,
-    "copy to GPU": Activity.COPY_TO_GPU,  # these two inside a graph; else `Queue.copy` takes them
-    "copy to host": Activity.COPY_TO_HOST,
-}
-"""Kinds of work in a stream that a timeline tells apart from kernels."""
-
-CROWD = 64
-"""Kernels of a card that are remembered to see which overlap; a program's streams are few."""
-
 
 class Queue:
     """Clocks of one host and its cards, advanced call by call.
@@ -86,7 +76,8 @@ class Queue:
         self._n_cards, self._n_sms, self._sync_ns, self._sink = n_cards, n_sms, sync_ns, sink
         self._latency_ns, self._gap_ns = launch_latency_ns, kernel_gap_ns
         self._engine_ns: dict[int, int] = {}  # by lane
-        self._pending: list[deque[int]] = [deque() for _ in range(n_cards)]
+        self._chains = Chains(launch_latency_ns, kernel_gap_ns)
+        self._pending: list[deque[int]] = [deque(maxlen=QUEUE_DEPTH) for _ in range(n_cards)]
         self._crowd: list[deque[tuple[int, int, float]]] = [deque(maxlen=CROWD) for _ in range(n_cards)]
         self._shared = [False] * n_cards  # whether more than the default stream was used there
         self._last: list[tuple[int, KernelWork] | None] = [None] * n_cards  # the newest kernel before it was
@@ -97,7 +88,7 @@ class Queue:
         """The host runs one framework op; its kernels join the current stream."""
         sink = self._sink
         if sink is None:
-            self._op_unseen(op)
+            self.op_unseen(op)
             return
         t, lane = self.host_ns, op.host_lane
         if op.python_ns:
@@ -116,7 +107,7 @@ class Queue:
             t += part
         self.host_ns = t
 
-    def _op_unseen(self, op: PricedOp) -> None:
+    def op_unseen(self, op: PricedOp) -> None:
         """The same without spans, which is what every op of a running program goes through."""
         kernels = op.kernels
         n = len(kernels)
@@ -127,13 +118,16 @@ class Queue:
         t, before_ns, stream = self.host_ns + op.python_ns + rest, part + op.launch_ns, self.stream
         card, ready = self.stream_card[stream], self.stream_ns[stream]
         pending, shared = self._pending[card], self._shared[card]
+        latency_ns, gap_ns = self._latency_ns, self._gap_ns
+        if n >= LONG and not shared and self._op_in_a_chain(op, t, before_ns, stream, card):
+            return
         for _, long_ns, work in kernels:
             t += before_ns
-            if len(pending) >= QUEUE_DEPTH:
-                t = max(t, pending.popleft())
-            start = t + self._latency_ns
-            if ready and ready + self._gap_ns > start:
-                start = ready + self._gap_ns
+            if len(pending) == QUEUE_DEPTH and pending[0] > t:  # the one that `append` pushes out
+                t = pending[0]
+            start = t + latency_ns
+            if ready and ready + gap_ns > start:
+                start = ready + gap_ns
             if shared:
                 start = self._when_there_is_room(card, start, long_ns, work)
             ready = start + long_ns
@@ -145,14 +139,28 @@ class Queue:
         self.n_launches += n
         self.host_ns = t + part
 
+    def _op_in_a_chain(self, op: PricedOp, t: int, before_ns: int, stream: int, card: int) -> bool:
+        """The same for many kernels at once, on a card with one stream; False where the launch queue may be full."""
+        n, pending = len(op.kernels), self._pending[card]
+        n_out = len(pending) + n - QUEUE_DEPTH
+        if n_out > 0 and (n_out > len(pending) or pending[n_out - 1] > t):
+            return False
+        ends, summed_ns = self._chains.ends_ns(op, before_ns, self.stream_ns[stream], t)
+        pending.extend(ends)
+        self.summed_kernel_ns += summed_ns
+        self.stream_ns[stream], self._last[card] = ends[-1], (ends[-1] - op.kernels[-1][1], op.kernels[-1][2])
+        self.n_launches += n
+        self.host_ns = t + n * before_ns + op.dispatch_ns // (n + 1)
+        return True
+
     def _launch(self, t: int, lane: int, launch_ns: int, name: str, long_ns: int, work: KernelWork) -> int:
         """Put one kernel into the current stream at host time `t`; gives the host time after the call."""
         called, stream = t, self.stream
         card = self.stream_card[stream]
         pending = self._pending[card]
         t += launch_ns
-        if len(pending) >= QUEUE_DEPTH:
-            t = max(t, pending.popleft())
+        if len(pending) == QUEUE_DEPTH:
+            t = max(t, pending[0])  # `append` pushes it out
         ready = self.stream_ns[stream]
         start = max(t + self._latency_ns, ready + self._gap_ns if ready else 0)
         if self._shared[card]:
@@ -178,8 +186,8 @@ class Queue:
         card = self.stream_card[stream]
         pending = self._pending[card]
         t = called + graph.launch_ns
-        if len(pending) >= QUEUE_DEPTH:
-            t = max(t, pending.popleft())
+        if len(pending) == QUEUE_DEPTH:
+            t = max(t, pending[0])  # `append` pushes it out
         if sink is not None and graph.before_ns:
             sink.append(Span(MAIN, Activity.DISPATCH, graph.name, self.host_ns, called))
         self.n_launches += 1
@@ -206,15 +214,7 @@ class Queue:
 
     def _when_there_is_room(self, card: int, start: int, long_ns: int, work: KernelWork) -> int:
         """The first time from `start` at which the SMs that this kernel needs are free of other streams' kernels."""
-        crowd = self._crowd[card]
-        need = self._need(work)
-        while True:
-            running = [(end, share) for begin, end, share in crowd if begin <= start < end]
-            if sum(share for _, share in running) + need <= 1.0 or not running:
-                break
-            start = min(end for end, _ in running)
-        crowd.append((start, start + long_ns, need))
-        return start
+        return start_in(self._crowd[card], start, long_ns, self._need(work))
 
     def copy(self, name: str, to_gpu: bool, n_bytes: int, copy_ns: int, call_ns: int, blocking: bool) -> None:
         """A copy between host and card in the current stream; a blocking one holds the host until it is done."""

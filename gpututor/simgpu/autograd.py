@@ -12,16 +12,16 @@ import ctypes
 from typing import Any
 
 import torch
-import torch.autograd.graph
 
 from gpututor.model.exchange import Threads
-from gpututor.simgpu.session import current, thread
+from gpututor.simgpu.private.device import DEVICE_TYPE, ENGINE, ENGINE_SEAMS, DeviceGuard
+from gpututor.simgpu.session import BACKWARD, OPTIMIZER, current, thread
 
 _raise_pending = ctypes.pythonapi.Py_IsInitialized
 """Any call through `pythonapi` raises the error that is pending in the interpreter."""
 
 
-class Guard(torch._C._acc.DeviceGuard):
+class Guard(DeviceGuard):  # type: ignore[misc]
     """Torch's device guard for the simulated device."""
 
     def type_(self) -> Any:
@@ -31,15 +31,16 @@ class Guard(torch._C._acc.DeviceGuard):
                 _raise_pending()
             except BaseException as error:
                 thread.backward_error = error
-        return torch._C._autograd.DeviceType.PrivateUse1
+        return DEVICE_TYPE
 
 
 def wrap_engine() -> None:
     """Make every backward run on its caller's thread and hand errors over whole."""
-    engine = torch.autograd.graph._engine_run_backward
+    engine = ENGINE_SEAMS[0].now()
 
     def run_backward(*args: Any, **kwargs: Any) -> Any:
         thread.backward_depth += 1
+        caller, thread.caller = thread.caller, BACKWARD
         threads = thread.backward_depth == 1 and current.session.drives_cards
         if threads:
             current.session.account(Threads(tuple(range(current.session.machine.n_cards))))
@@ -53,6 +54,7 @@ def wrap_engine() -> None:
             raise
         finally:
             thread.backward_depth -= 1
+            thread.caller = caller
             thread.backward_error = None
             if threads:
                 current.session.account(Threads(()))
@@ -60,8 +62,8 @@ def wrap_engine() -> None:
             if watch is not None and not thread.backward_depth:
                 watch.backward_done()
 
-    torch.autograd.graph._engine_run_backward = run_backward
-    torch.autograd._engine_run_backward = run_backward  # type: ignore[attr-defined]
+    for place in ENGINE_SEAMS:
+        place.put(run_backward)
 
 
 def gradients(outs: list[torch.Tensor], grads: list[torch.Tensor], inputs: list[torch.Tensor]) -> Any:
@@ -69,9 +71,7 @@ def gradients(outs: list[torch.Tensor], grads: list[torch.Tensor], inputs: list[
 
     The engine itself, without the checks of torch.autograd.grad, which cost more than a small layer's backward.
     """
-    return torch.autograd.Variable._execution_engine.run_backward(
-        tuple(outs), tuple(grads), True, False, tuple(inputs), True, accumulate_grad=False
-    )
+    return ENGINE.run_backward(tuple(outs), tuple(grads), True, False, tuple(inputs), True, accumulate_grad=False)
 
 
 def watch_optimizers() -> None:
@@ -79,10 +79,12 @@ def watch_optimizers() -> None:
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
     def before(*_: Any) -> None:
-        thread.in_optimizer = 1
+        if not thread.backward_depth:  # an optimizer that runs in a hook of backward is autograd's part
+            thread.caller = OPTIMIZER
 
     def after(*_: Any) -> None:
-        thread.in_optimizer = 0
+        if not thread.backward_depth:
+            thread.caller = None
 
     register_optimizer_step_pre_hook(before)
     register_optimizer_step_post_hook(after)

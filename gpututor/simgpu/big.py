@@ -8,6 +8,7 @@ import torch
 
 from gpututor.simgpu import known
 from gpututor.simgpu.memory import Memory
+from gpututor.simgpu.private.tensors import schema_of
 
 WORTH_A_LOOK_BYTES = 64 << 20
 """Below this the host can as well compute first."""
@@ -19,7 +20,7 @@ def refuse_what_cannot_fit(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any
     Raises:
         torch.OutOfMemoryError: the card can't hold them.
     """
-    makes_none = any(argument.alias_info is not None for argument in op._schema.arguments)  # a view, or in place
+    makes_none = any(argument.alias_info is not None for argument in schema_of(op).arguments)  # a view, or in place
     if makes_none or _at_most_bytes(args) < WORTH_A_LOOK_BYTES:
         return
     try:

@@ -10,10 +10,11 @@ from collections.abc import Callable
 import torch
 
 from gpututor.simgpu.forms import Form
+from gpututor.simgpu.private.tensors import set_conj, set_neg
 
 _SET: dict[str, Callable[[torch.Tensor, bool], None]] = {
-    "is_conj": torch._C._set_conj,
-    "is_neg": torch._C._set_neg,
+    "is_conj": set_conj,
+    "is_neg": set_neg,
 }
 
 

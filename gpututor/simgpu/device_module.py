@@ -12,6 +12,7 @@ from gpututor.simgpu.graphs import callables as graphed_callables
 from gpututor.simgpu.graphs import graphs
 from gpututor.simgpu.memory import usable_bytes
 from gpututor.simgpu.precision import amp
+from gpututor.simgpu.private import asked
 from gpututor.simgpu.session import current, thread
 
 
@@ -79,17 +80,17 @@ def build() -> types.ModuleType:
         "make_graphed_callables": graphed_callables.make_graphed_callables,
         "synchronize": streams.synchronize,
         "device": device,
-        "_DeviceGuard": device,
+        asked.DEVICE_GUARD: device,
         "set_device": set_device,
         "current_device": lambda: thread.card,
         "device_count": lambda: current.session.machine.n_cards,
         "custom_device_index": streams.card_of,
-        "_get_device_index": streams.card_of,
+        asked.GET_DEVICE_INDEX: streams.card_of,
         "is_available": lambda: True,
         "is_initialized": lambda: True,
         "init": lambda: None,
-        "_lazy_init": lambda: None,
-        "_is_in_bad_fork": files.in_bad_fork,
+        asked.LAZY_INIT: lambda: None,
+        asked.IN_BAD_FORK: files.in_bad_fork,
         "is_current_stream_capturing": graphs.is_current_stream_capturing,
         "get_amp_supported_dtype": lambda: [torch.float16, torch.bfloat16],
         "is_bf16_supported": bf16_supported,

@@ -9,21 +9,22 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import is_grad_enabled
 
 from gpututor.model import constants
 from gpututor.simgpu import big, known, odd, rng, sparse
 from gpututor.simgpu.forms import DEVICE_NAME, Form, form_of
-from gpututor.simgpu.memory import Block
+from gpututor.simgpu.keys import key_of
+from gpututor.simgpu.memory import block_of
 from gpututor.simgpu.plans import Plan, cost_of, short_name
 from gpututor.simgpu.private.tensors import has_kernel, schema_of
-from gpututor.simgpu.session import current, phase, thread
+from gpututor.simgpu.session import FORWARD, NO_GRAD, Session, current, phase, thread
 from gpututor.simgpu.special import SPECIAL, refuse_mixed_devices
 from gpututor.simgpu.streams import card_of
 from gpututor.simgpu.tensor import SimTensor, become, host_of, new
 
-CPU = torch.device("cpu")
 META = torch.device("meta")
-YES, NO = object(), object()  # True == 1 with the same hash, and they give other dtypes
+DETACH = torch.ops.aten.detach.default
 
 plans: dict[tuple[Any, ...], Plan] = {}
 constants.ON_CHANGE.append(plans.clear)  # a plan remembers the kernels that followed from the constants
@@ -32,55 +33,60 @@ constants.ON_CHANGE.append(plans.clear)  # a plan remembers the kernels that fol
 def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
     """Account `op` on the running session and give its result."""
     session = current.session
-    forms = [a.form if type(a) is SimTensor else a if a is None or type(a) is int else key_of(a) for a in args]
-    whole = (op, session.numerics, *forms)
-    if kwargs:
-        whole = (*whole, *[(name, key_of(value)) for name, value in kwargs.items()])
+    if op is DETACH and (plan := args[0].form.detached) is not None:
+        return detached(session, plan, args[0])
+    numerics = session.numerics
+    if len(args) == 1 and not kwargs and type(args[0]) is SimTensor:
+        whole: tuple[Any, ...] = (id(op), numerics, args[0].form)  # the op's own hash is Python code of torch's
+    else:
+        forms = [a.form if type(a) is SimTensor else a if a is None or type(a) is int else key_of(a) for a in args]
+        whole = (id(op), numerics, *forms)
+        if kwargs:
+            whole = (*whole, *kwargs, *[key_of(value) for value in kwargs.values()])
     plan = plans.get(whole)
     if plan is None:
         return first_time(whole, op, args, kwargs or {})
     if plan.card != session.card:
         session.use_card(plan.card)
-    p = phase()
+    p = thread.caller
+    if p is None:
+        p = FORWARD if is_grad_enabled() else NO_GRAD
     session.account(plan.entries[p] or plan.entry(p))
-    if session.numerics:
-        hosts = [a.host if type(a) is SimTensor else on_host(a) for a in args]
-        out = op(*hosts, **host_kwargs(kwargs)) if kwargs else op(*hosts)
+    if numerics:
+        hosts = [a.host if type(a) is SimTensor else a if a is None or type(a) is int else on_host(a) for a in args]
+        out = plan.compute(*hosts, **host_kwargs(kwargs)) if kwargs else plan.compute(*hosts)
     else:
-        out = known.compute(op, args, kwargs or {}) if plan.watched else None
+        out = known.compute(op, plan.compute, args, kwargs or {}) if plan.watched else None
     if plan.inplace:
         return None if plan.returns_nothing else args[0]
     form = plan.form
     if form is None:
         return wrap_out(plan, out, args)
     alias = plan.alias
-    block = Block(form.n_bytes, session.memories[plan.card]) if alias is None else args[alias].block
+    block = block_of(form.n_bytes, session.memories[plan.card]) if alias is None else args[alias].block
     return new(form, out, block)
 
 
-def key_of(a: Any) -> Any:
-    """An argument as a part of the key."""
-    kind = type(a)
-    if kind is SimTensor:
-        return a.form
-    if kind is float:
-        return float
-    if kind is bool:
-        return YES if a else NO
-    if kind is list or kind is tuple:  # an optimizer's lists hold hundreds of tensors: no call for each
-        return tuple([x.form if type(x) is SimTensor else key_of(x) for x in a])
-    if kind is torch.device and a.index is None:
-        return (a, thread.card)  # "simgpu" is the current card
-    if isinstance(a, torch.Tensor):
-        return (a.size(), a.dtype, a.device)
-    return a
+def detached(session: Session, plan: Plan, t: SimTensor) -> SimTensor:
+    """The same tensor without history; its values need no new tensor on the host."""
+    if plan.card != session.card:
+        session.use_card(plan.card)
+    p = thread.caller
+    if p is None:
+        p = FORWARD if is_grad_enabled() else NO_GRAD
+    session.account(plan.entries[p] or plan.entry(p))
+    block = t.block
+    return new(t.form, None if block.lost else t.host, block)
 
 
 def on_host(a: Any) -> Any:
     """An argument with simulated tensors replaced by their values."""
-    if type(a) is SimTensor:
+    kind = type(a)
+    if kind is SimTensor:
         return host_of(a)
-    if type(a) is list or type(a) is tuple:
+    if kind is list or kind is tuple:
+        if a and type(a[0]) in known.NUMBERS:  # torch's lists hold either numbers or tensors
+            return a
         return [x.host if type(x) is SimTensor and x.host is not None else on_host(x) for x in a]
     return a
 
@@ -91,7 +97,7 @@ def host_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
         return {}
     out = {name: on_host(value) for name, value in kwargs.items()}
     if out.get("device") is not None:
-        out["device"] = CPU
+        out["device"] = known.CPU
     return out
 
 
@@ -104,12 +110,13 @@ def wrap_out(plan: Plan, out: Any, args: tuple[Any, ...]) -> Any:
     if plan.single:
         form = plan.outs[0]
         assert form is not None
-        return new(form, out, shared or Block(form.n_bytes, memory))
-    hosts = out if out is not None else [None] * len(plan.outs)
+        return new(form, out, shared or block_of(form.n_bytes, memory))
+    if out is None:
+        out = (None,) * len(plan.outs)
     return tuple(
         [
-            new(form, host, shared or Block(form.n_bytes, memory)) if form is not None else host
-            for form, host in zip(plan.outs, hosts, strict=True)
+            new(form, host, shared or block_of(form.n_bytes, memory)) if form is not None else host
+            for form, host in zip(plan.outs, out, strict=True)
         ]
     )
 
@@ -143,16 +150,17 @@ def first_time(key: tuple[Any, ...] | None, op: Any, args: tuple[Any, ...], kwar
 
 
 RESIZING = (torch.ops.aten.resize_.default, torch.ops.aten.set_.source_Tensor)
+SECRET_VIEWS = frozenset({"aten::_unsafe_view"})  # shares memory, though its schema doesn't say so: matmul ends with it
 
 
 def compute_and_plan(key: tuple[Any, ...] | None, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Compute on the CPU (or on meta tensors), account, and keep the plan under `key` unless it is None."""
     session = current.session
     schema = schema_of(op)
-    plan = Plan(short_name(op))
+    plan = Plan(short_name(op), op)
     plan.inplace = schema.is_mutable and schema.name.endswith("_")
     plan.returns_nothing = not schema.returns
-    view = any(a.alias_info and not a.alias_info.is_write for a in schema.arguments)
+    view = any(a.alias_info and not a.alias_info.is_write for a in schema.arguments) or schema.name in SECRET_VIEWS
     plan.alias = 0 if view and args and type(args[0]) is SimTensor else None
     plan.card = device_index(args, kwargs)
     if session.numerics:
@@ -168,13 +176,15 @@ def compute_and_plan(key: tuple[Any, ...] | None, op: Any, args: tuple[Any, ...]
         forms: tuple[Form | None, ...] = (args[0].form,) if args and type(args[0]) is SimTensor else ()
     else:
         forms = forms_of(plan, out, plan.card)
-    plan.cost = cost_of(op, args, kwargs, forms, view)
+    plan.settle(op, args, kwargs, forms, view)
     if plan.card != session.card:
         session.use_card(plan.card)
     session.account(plan.entry(phase()))
     if not session.numerics:
         plan.watched = known.concerns(op, forms, args, kwargs)
-        out = known.compute(op, args, kwargs) if plan.watched else out if plan.outs is None else None
+        out = known.compute(op, op, args, kwargs) if plan.watched else out if plan.outs is None else None
+    if op is DETACH and plan.form is args[0].form:
+        plan.form.detached = plan
     if key is not None:
         plans[key] = plan
     if plan.inplace:
@@ -213,7 +223,8 @@ def device_index(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
 def reshape_in_place(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Ops that change the tensor itself: t_, squeeze_, resize_, set_."""
     session = current.session
-    host = host_of(args[0]) if known.host(args[0]) is not None else known.on_meta(args[0])
+    t = args[0]
+    host = t.host.detach() if known.host(t) is not None else known.on_meta(t)  # `detached` shares the host's tensor
     op(host, *[on_host(a) for a in args[1:]], **host_kwargs(kwargs))
     become(args[0], host)
     plan = Plan(short_name(op))
@@ -226,6 +237,9 @@ def into_out(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], names: list
     """Ops that write into tensors handed to them as `out=`, which may change size on the way."""
     session = current.session
     if session.numerics or known.all_known(args, [kwargs[name] for name in names]):
+        for name in names:
+            if type(kwargs[name]) is SimTensor and kwargs[name].host is not None:
+                kwargs[name].host = kwargs[name].host.detach()  # may change its size, and `detached` shares it
         hosted = host_kwargs(kwargs)
         op(*map(on_host, args), **hosted)
     else:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from gpututor.simgpu.dispatch import compute_and_plan, enter
+from gpututor.simgpu.private.operators import COPY_FROM, ITEM
 from gpututor.simgpu.session import current
 from gpututor.simgpu.special import values
 from gpututor.simgpu.tensor import SimTensor
@@ -22,7 +23,6 @@ DIRECT = (
     "fill_.Scalar",
     "zero_",
     "lift_fresh",
-    "_local_scalar_dense",  # torch.tensor([x, y]) reads its numbers where the tensor class is passed by
     "uniform_",
     "normal_",
     "random_",
@@ -39,6 +39,7 @@ DIRECT = (
     "mish_backward",
     "native_channel_shuffle",
 )
+EMPTY, CLEAR = torch.ops.aten.empty.memory_format, torch.ops.aten.zero_.default
 _aten = torch.library.Library("aten", "IMPL")
 _all = torch.library.Library("_", "IMPL")
 
@@ -48,7 +49,9 @@ def register_factories() -> None:
     for name in DIRECT:
         base, _, overload = name.partition(".")
         _aten.impl(name, _direct(getattr(getattr(torch.ops.aten, base), overload or "default")), "PrivateUse1")
-    _aten.impl("_copy_from", copy_from, "PrivateUse1")
+    _aten.impl(ITEM, _direct(ITEM), "PrivateUse1")  # torch.tensor([x, y]) reads where the tensor class is passed by
+    _aten.impl(COPY_FROM, copy_from, "PrivateUse1")
+    _aten.impl("zeros", zeros, "PrivateUse1")
     _aten.impl("arange.start_step", arange, "PrivateUse1")
     _aten.impl("arange.start", arange, "PrivateUse1")
     _aten.impl("arange", lambda end, **k: arange(0, end, **k), "PrivateUse1")
@@ -67,6 +70,12 @@ def copy_from(source: Any, target: Any, non_blocking: bool = False) -> Any:
     else:
         target.copy_(values(source, "copying to the host"))
     return target
+
+
+def zeros(size: Any, **kwargs: Any) -> Any:
+    """Memory, then a kernel that clears it: what torch does itself, with one way less into Python and back."""
+    made = enter(EMPTY, (size,), kwargs)
+    return enter(CLEAR, (made,), {})
 
 
 def arange(

@@ -15,11 +15,16 @@ from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import torch
-import torch._utils
-import torch._weights_only_unpickler as safe_unpickler
 import torch.serialization
 
 from gpututor.simgpu.forms import DEVICE_NAME
+from gpututor.simgpu.private.asked import IS_BUFFER, IS_PARAMETER
+from gpututor.simgpu.private.files import (
+    REBUILD_SEAMS,
+    allowed_globals,
+    rebuild_parameter,
+    rebuild_parameter_with_state,
+)
 from gpututor.simgpu.session import current
 from gpututor.simgpu.special import copy_in, copy_out, values
 from gpututor.simgpu.streams import card_of
@@ -29,7 +34,7 @@ PRIORITY = 5
 """Torch asks its own tagger for CPU storages at 10, and would take ours for one."""
 HERE = frozenset({DEVICE_NAME})
 """Device types of a saved location that mean the simulated GPU; "cuda" too, while CUDA's names lead here."""
-OURS = frozenset({"form", "host", "block", "_is_param", "_is_buffer"})
+OURS = frozenset({"form", "host", "block", IS_PARAMETER, IS_BUFFER})
 """What a device tensor's own dictionary holds beside what a program put there."""
 
 # --- files ------------------------------------------------------------------------------------------------------
@@ -55,7 +60,7 @@ def restore(storage: Any, where: str) -> Any:
 
 def placed(storage: Any, host: torch.Tensor) -> torch.Tensor:
     """The rebuilt tensor, on the device if its storage belongs there."""
-    kept = storage._untyped_storage
+    kept: Any = host.untyped_storage()  # the storage itself, with what `restore` left on it
     block = getattr(kept, "_gpututor_block", None)
     if block is None:
         return host
@@ -67,15 +72,15 @@ def placed(storage: Any, host: torch.Tensor) -> torch.Tensor:
 
 def place_what_is_rebuilt() -> None:
     """Torch builds a tensor from its storage in two functions; both must ask where it belongs."""
-    for name in ("_rebuild_tensor", "_rebuild_tensor_v3"):
-        before = getattr(torch._utils, name)
+    for place in REBUILD_SEAMS:
+        before = place.now()
 
         @functools.wraps(before)
         def rebuilt(storage: Any, *args: Any, before: Any = before, **kwargs: Any) -> torch.Tensor:
             return placed(storage, before(storage, *args, **kwargs))
 
-        setattr(torch._utils, name, rebuilt)
-    safe_unpickler._get_allowed_globals.cache_clear()  # holds the functions themselves
+        place.put(rebuilt)
+    allowed_globals.cache_clear()  # holds the functions themselves
 
 
 def reduced(self: SimTensor, protocol: Any) -> tuple[Any, ...]:
@@ -84,8 +89,8 @@ def reduced(self: SimTensor, protocol: Any) -> tuple[Any, ...]:
         told = {name: value for name, value in self.__dict__.items() if name not in OURS}
         parts = (self.detach(), self.requires_grad, OrderedDict[int, Any]())
         if told:
-            return torch._utils._rebuild_parameter_with_state, (*parts, told)
-        return torch._utils._rebuild_parameter, parts
+            return rebuild_parameter_with_state, (*parts, told)
+        return rebuild_parameter, parts
     host = values(self, "saving").detach()
     host = host.resolve_conj().resolve_neg()
     copy_out(current.session, "save", self)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from gpututor.model.spec import TensorMeta
@@ -44,7 +46,7 @@ FRACTIONS_KEPT = 32
 class Form:
     """Size, strides, dtype and device of a tensor. Equal forms are one object, so they compare by identity."""
 
-    __slots__ = ("device", "dtype", "kept", "n_bytes", "outline", "size", "stride")
+    __slots__ = ("detached", "device", "dtype", "kept", "made_of", "n_bytes", "outline", "size", "stride")
 
     def __init__(self, size: torch.Size, stride: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> None:
         self.size, self.stride, self.dtype, self.device = size, stride, dtype, device
@@ -52,6 +54,8 @@ class Form:
         whole = not (dtype.is_floating_point or dtype.is_complex)
         self.kept = size.numel() <= (WHOLE_KEPT if whole else FRACTIONS_KEPT)  # with numerics off, see known.py
         self.outline = TensorMeta(tuple(size), tuple(stride), DTYPE_NAME.get(dtype, str(dtype)))
+        self.detached: Any = None  # the plan of aten.detach, which autograd calls more often than any other op
+        self.made_of = (size, stride, 0, None, dtype, torch.strided, device)  # what torch makes a wrapper from
 
 
 _forms: dict[tuple[torch.Size, tuple[int, ...], torch.dtype, int], Form] = {}

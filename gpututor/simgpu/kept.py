@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from gpututor.simgpu.forms import form_of
+from gpututor.simgpu.forms import Form, form_of
 from gpututor.simgpu.memory import Block
 from gpututor.simgpu.session import current
 from gpututor.simgpu.tensor import SimTensor, new
@@ -18,6 +18,8 @@ BESIDE_GATES = {"lstm": 1, "gru": 1, "rnn_tanh": 0, "rnn_relu": 0}
 
 CELL_WORKSPACE = {"lstm": 4, "gru": 5}
 """Per hidden unit. Source: PyTorch, aten/src/ATen/native/cuda/RNN.cu (GRU: 5 numbers a unit; LSTM: its 4 gates)."""
+
+_spaces: dict[tuple[int, int], Form] = {}
 
 BYTES = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2}
 
@@ -52,7 +54,9 @@ def of_cell(facts: dict[str, Any]) -> int:
 
 def space(n_bytes: int, card: int) -> SimTensor:
     """So many bytes of the card as a tensor, to be saved for backward like any other."""
-    form = form_of(torch.Size((n_bytes,)), (1,), torch.uint8, card)
+    form = _spaces.get((n_bytes, card))
+    if form is None:
+        form = _spaces[n_bytes, card] = form_of(torch.Size((n_bytes,)), (1,), torch.uint8, card)
     session = current.session
     host = torch.empty(n_bytes, dtype=torch.uint8) if session.numerics else None
     return new(form, host, Block(n_bytes, session.memories[card]))

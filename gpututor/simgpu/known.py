@@ -10,7 +10,7 @@ for a log (a `NotComputed`). What decides a size or a branch raises `NumericsOff
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -18,10 +18,15 @@ import torch
 from gpututor.errors import NumericsOff
 from gpututor.simgpu.bits import mark
 from gpututor.simgpu.forms import Form, form_of
+from gpututor.simgpu.private.tensors import schema_of
 from gpututor.simgpu.tensor import SimTensor
 
 TAKEN_AS_FINITE = frozenset({"aten::_amp_foreach_non_finite_check_and_unscale_"})
 """Ops that look for numbers out of range; with numerics off they find none, as in a healthy run."""
+
+NUMBERS = frozenset({int, float, bool})
+CPU = torch.device("cpu")
+_written: dict[Any, list[tuple[int, str]]] = {}  # places and names of the arguments that an op writes into
 
 CONVOLUTION = torch.ops.aten.convolution.default
 
@@ -47,11 +52,17 @@ def all_known(*groups: Any) -> bool:
 
 def written(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[SimTensor]:
     """The tensors that the op writes into."""
+    places = _written.get(op)
+    if places is None:
+        places = _written[op] = [
+            (k, argument.name)
+            for k, argument in enumerate(schema_of(op).arguments)
+            if argument.alias_info is not None and argument.alias_info.is_write
+        ]
     found = []
-    for k, argument in enumerate(op._schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            value = args[k] if k < len(args) else kwargs.get(argument.name)
-            found += [t for t in tensors((value,)) if type(t) is SimTensor]
+    for k, name in places:
+        value = args[k] if k < len(args) else kwargs.get(name)
+        found += [t for t in tensors((value,)) if type(t) is SimTensor]
     return found
 
 
@@ -63,21 +74,49 @@ def concerns(op: Any, outs: tuple[Form | None, ...], args: tuple[Any, ...], kwar
     return bool(outs) and all(f is None or f.kept for f in outs) and all(small)
 
 
-def compute(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The op's results if all that goes in is known; else None, and what it writes into is known no more."""
-    if all_known(args, kwargs.values()):
-        return op(*[_plain(a) for a in args], **{k: _plain(v, k) for k, v in kwargs.items()})
-    if op._schema.name not in TAKEN_AS_FINITE:
+def compute(op: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The op's results if all that goes in is known; else None, and what it writes into is known no more.
+
+    `function` is the op or torch's function inside it.
+    """
+    hosts = [_value(a) for a in args]
+    if Unknown not in map(type, hosts):
+        if not kwargs:
+            return function(*hosts)
+        named = {k: _value(v) if k != "device" or v is None else CPU for k, v in kwargs.items()}
+        if Unknown not in map(type, named.values()):
+            return function(*hosts, **named)
+    if schema_of(op).name not in TAKEN_AS_FINITE:
         for t in written(op, args, kwargs):
             t.block.lost = True
     return None
+
+
+class Unknown:
+    """In the place of an argument whose values are not known; told by its type, since a tensor's == is an op."""
+
+
+def _value(a: Any) -> Any:
+    """An argument on the host, or an `Unknown`."""
+    kind = type(a)
+    if kind is SimTensor:
+        return a.host if a.host is not None and not a.block.lost else _UNKNOWN
+    if kind is list or kind is tuple:
+        if a and type(a[0]) in NUMBERS:  # torch's lists hold either numbers or tensors
+            return a
+        items = [_value(x) for x in a]
+        return _UNKNOWN if Unknown in map(type, items) else items
+    return a
+
+
+_UNKNOWN = Unknown()
 
 
 def _plain(a: Any, name: str = "") -> Any:
     if type(a) is SimTensor:
         return a.host
     if name == "device" and a is not None:
-        return torch.device("cpu")
+        return CPU
     return [_plain(x) for x in a] if type(a) is list or type(a) is tuple else a
 
 
@@ -107,7 +146,7 @@ def shapes(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], guess: bool =
             raise
         if not all_known(args, kwargs.values()):
             if isinstance(error, NotImplementedError) or "meta tensor" in str(error):
-                name = op._schema.name.removeprefix("aten::")
+                name = schema_of(op).name.removeprefix("aten::")
                 raise NumericsOff(
                     f"{name} can't be followed by shape alone: it needs values, and with numerics off they were not "
                     "computed; open the session with numerics=True"
@@ -136,7 +175,7 @@ def sized_by_masks(op: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     Raises:
         NumericsOff: the size depends on values that are not known.
     """
-    name = op._schema.name.removeprefix("aten::")
+    name = schema_of(op).name.removeprefix("aten::")
     if name == "index":
         places: list[Any] = []
         for i in args[1]:

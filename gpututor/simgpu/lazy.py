@@ -14,6 +14,7 @@ import torch
 from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined]  # its stub leaves it out
 
 from gpututor.simgpu.forms import DEVICE_NAME
+from gpututor.simgpu.private.modules import buffers_of, parameters_of
 
 PLACE = "_gpututor_place"
 
@@ -28,7 +29,7 @@ def set_aside(module: torch.nn.Module, fn: Callable[[torch.Tensor], torch.Tensor
     """Keep lazy parameters away from a move that would lead to the card, and note on each where it belongs."""
     kept: list[tuple[dict[str, Any], str, Any]] = []
     for part in module.modules():
-        tables: tuple[dict[str, Any], ...] = (part._parameters, part._buffers)
+        tables: tuple[dict[str, Any], ...] = (parameters_of(part), buffers_of(part))
         for table in tables:
             for name, t in table.items():
                 if t is not None and is_lazy(t):

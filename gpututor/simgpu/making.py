@@ -8,10 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.jit._builtins as jit_builtins
-import torch.utils._device as default_device
 
 from gpututor.simgpu.forms import DEVICE_NAME
+from gpututor.simgpu.private.functions import device_constructors, find_builtin, register_builtin
 from gpututor.simgpu.tensor import SimTensor
 
 PINNABLE = tuple(
@@ -36,13 +35,13 @@ def pinned(factory: Callable[..., Any]) -> Callable[..., Any]:
 
 def pin_in_factories() -> None:
     """Let `torch.empty(…, pin_memory=True)` and its relatives work."""
-    default_device._device_constructors()  # is remembered by torch, and must hold the functions that modes are shown
+    device_constructors()  # is remembered by torch, and must hold the functions that modes are shown
     for name in PINNABLE:
         plain = getattr(torch, name)
         wrapped = pinned(plain)
-        operator = jit_builtins._find_builtin(plain)
+        operator = find_builtin(plain)
         if operator is not None:
-            jit_builtins._register_builtin(wrapped, operator)  # a scripted function finds its op by the function
+            register_builtin(wrapped, operator)  # a scripted function finds its op by the function
         setattr(torch, name, wrapped)
 
 

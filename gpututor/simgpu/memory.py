@@ -153,7 +153,7 @@ def size_text(n_bytes: int) -> str:
 class Block:
     """One allocation; the views of a tensor share it, and it is given back with the last of them."""
 
-    __slots__ = ("lost", "memory", "piece")
+    __slots__ = ("__weakref__", "lost", "memory", "piece")
 
     memory: Memory
     lost: bool  # with numerics off: something unknown was written into it
@@ -172,4 +172,28 @@ class Block:
         except AttributeError:  # the card was full
             return
         if piece is not None:
-            self.memory.give_back(piece)
+            memory = self.memory
+            if memory.used_on:
+                memory.give_back(piece)
+            else:
+                memory.returned.append(piece)
+
+
+_new = object.__new__
+
+
+def block_of(n_bytes: int, memory: Memory) -> Block:
+    """`Block(n_bytes, memory)` for the hot path, without torch's and Python's way through a class.
+
+    Raises:
+        torch.OutOfMemoryError: neither a cached piece nor the card's free memory serves it.
+    """
+    if not n_bytes:
+        return Block(n_bytes, memory)
+    block = _new(Block)
+    block.memory, block.lost = memory, False
+    try:
+        block.piece = memory.allocate(n_bytes)
+    except CardFull as full:
+        raise memory.out_of_memory(full) from None
+    return block

@@ -29,12 +29,13 @@ def shown(name: str) -> str:
 class Note:
     """How one whole op is accounted, forward and backward: by names, shapes (`args`) and facts, the same both ways."""
 
-    __slots__ = ("caller", "card", "extra_bytes", "keeps_tensors", "key", "names")
+    __slots__ = ("caller", "card", "extra_bytes", "keeps_tensors", "key", "names", "rounds")
 
     def __init__(self, forward: str, backward: str, args: tuple[Any, ...], facts: dict[str, Any]) -> None:
         self.names, self.key = (forward, backward), (args, tuple(facts.items()))
         self.card = 0
         self.keeps_tensors, self.extra_bytes = True, 0  # what is kept on the card for backward, see kept.py
+        self.rounds = True  # may run in TF32 where a program allows it
         self.caller = phase()  # inside an autograd.Function gradients are off, so the caller's phase is taken here
 
     def forward(self) -> None:
@@ -53,7 +54,7 @@ class Note:
         ctx.save_for_backward(*saved)
 
     def _account(self, name: str, caller: int) -> None:
-        tf32 = may_round(name)
+        tf32 = self.rounds and may_round(name)
         key = (name, caller, tf32, self.key)
         entry = _entries.get(key)
         if entry is None:

@@ -5,7 +5,6 @@ Each function closes one; all are applied once, when the device is registered.
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import torch
@@ -15,6 +14,7 @@ from gpututor.simgpu.cards import data_parallel
 from gpututor.simgpu.clocks import loaders
 from gpututor.simgpu.compiling import compiled
 from gpututor.simgpu.graphs import graphs
+from gpututor.simgpu.private.modules import FOREACH_TYPES, MODULE_APPLY
 from gpututor.simgpu.session import current
 from gpututor.simgpu.special import copy_out, is_pinned, values
 from gpututor.simgpu.tensor import SimTensor
@@ -22,9 +22,9 @@ from gpututor.simgpu.tensor import SimTensor
 
 def keep_parameters_on_move() -> None:
     """`Module.to` swaps a parameter's contents and keeps the object, so ties and optimizers survive."""
-    apply_to_all = torch.nn.Module._apply
+    apply_to_all = MODULE_APPLY.now()
 
-    def _apply(self: torch.nn.Module, fn: Any, recurse: bool = True) -> torch.nn.Module:
+    def move(self: torch.nn.Module, fn: Any, recurse: bool = True) -> torch.nn.Module:
         before = torch.__future__.get_swap_module_params_on_conversion()
         if not before and any(isinstance(p, SimTensor) for p in self.parameters()):
             torch.__future__.set_swap_module_params_on_conversion(True)
@@ -35,13 +35,12 @@ def keep_parameters_on_move() -> None:
         finally:
             torch.__future__.set_swap_module_params_on_conversion(before)
 
-    torch.nn.Module._apply = _apply  # type: ignore[method-assign]
+    MODULE_APPLY.put(move)
 
 
 def allow_foreach() -> None:
     """Optimizers take the foreach path by default on CUDA; let them take it here."""
-    for module in ("torch.optim.optimizer", "torch.utils._foreach_utils"):
-        supported = importlib.import_module(module)._foreach_supported_types
+    for supported in FOREACH_TYPES:
         if SimTensor not in supported:
             supported.append(SimTensor)
 

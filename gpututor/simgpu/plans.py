@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from gpututor.model.host import PHASES
+from gpututor.model.kernels import Attention, Conv, Gemm, RnnStep
 from gpututor.model.lowering import lower
 from gpututor.model.spec import HostKind, OpCall, OpCost, TensorMeta
 from gpututor.model.tape import TapeOp
 from gpututor.simgpu.forms import DTYPE_NAME, Form
+from gpututor.simgpu.private.tensors import fp32_precision, function_of, schema_of
 from gpututor.simgpu.tensor import SimTensor
+
+DETACH = torch.ops.aten.detach.default
+PRODUCTS = (Gemm, Conv, RnnStep, Attention)
+"""Kernels that TF32 makes quicker."""
+
+
+EMPTY = torch.ops.aten.empty.memory_format
+_empty = torch.empty  # the same for the CPU; torch reads its arguments in half the time that it takes for the op's
 
 
 class Plan:
@@ -19,20 +30,26 @@ class Plan:
 
     __slots__ = (
         "alias",
+        "call",
         "card",
+        "compute",
         "cost",
         "entries",
         "form",
         "inplace",
         "name",
+        "op",
         "outs",
         "returns_nothing",
+        "rounded",
         "single",
         "watched",
     )
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, op: Any = None) -> None:
         self.name = name
+        self.op = op  # kept alive, since the key of the plan is its address
+        self.compute: Any = None if op is None else _empty if op is EMPTY else function_of(op)
         self.outs: tuple[Form | None, ...] | None = ()
         self.single = True
         self.form: Form | None = None  # of the result, where there is just one tensor
@@ -43,19 +60,39 @@ class Plan:
         self.watched = False  # with numerics off it may make or spoil a known value
         self.cost: OpCost | None = None
         self.entries: list[TapeOp | None] = [None] * len(PHASES)
+        self.call: OpCall | None = None  # of a product in fp32, for which a program may allow TF32 at any time
+        self.rounded: dict[tuple[int, bool], TapeOp] = {}  # its entries, without TF32 and with it
+
+    def settle(
+        self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outs: tuple[Form | None, ...], view: bool
+    ) -> None:
+        """Note what the op costs on tensors of these forms, for now and for later calls."""
+        self.cost = cost_of(op, args, kwargs, outs, view)
+        if any(isinstance(k, PRODUCTS) and k.number_format == "fp32" for k in self.cost.kernels):
+            self.call = call_of(op, args, kwargs, outs)
 
     def entry(self, phase: int) -> TapeOp:
-        """The tape's entry for a caller of this phase."""
+        """The tape's entry for a caller of this phase; that of a product in fp32 is not kept in `entries`."""
+        if self.call is not None:
+            return self._as_allowed_now(self.call, phase)
         known = self.entries[phase]
         if known is None:
             assert self.cost is not None
             known = self.entries[phase] = TapeOp(self.name, self.cost.host, PHASES[phase], self.cost.kernels)
         return known
 
+    def _as_allowed_now(self, call: OpCall, phase: int) -> TapeOp:
+        tf32 = may_round(call.name)
+        known = self.rounded.get((phase, tf32))
+        if known is None:
+            cost = lower(replace(call, tf32=tf32))
+            known = self.rounded[phase, tf32] = TapeOp(self.name, cost.host, PHASES[phase], cost.kernels)
+        return known
+
 
 def short_name(op: Any) -> str:
     """`aten.add.Tensor` as people say it: "add"."""
-    return str(op._schema.name).removeprefix("aten::")
+    return str(schema_of(op).name).removeprefix("aten::")
 
 
 def outline(arg: Any) -> Any:
@@ -73,28 +110,33 @@ def outline(arg: Any) -> Any:
 
 
 def may_round(name: str) -> bool:
-    """Whether an op in fp32 may use TF32: cuDNN's ops by default, products only where a program allows it.
+    """Whether an op in fp32 may use TF32 now: cuDNN's ops by default, products only where a program allows it.
 
+    Read is what all of torch's switches come to: `allow_tf32`, `set_float32_matmul_precision` and `fp32_precision`.
     Source: PyTorch, "CUDA semantics", TensorFloat-32: `cudnn.allow_tf32` is True by default, `matmul.allow_tf32` False.
     """
-    by_cudnn = "convolution" in name or ".rnn." in name
-    return bool(torch.backends.cudnn.allow_tf32 if by_cudnn else torch.backends.cuda.matmul.allow_tf32)
+    kind = "conv" if "convolution" in name else "rnn" if ".rnn." in name else "matmul"
+    return bool(fp32_precision("cuda", kind) == "tf32")
 
 
-def cost_of(
-    op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outs: tuple[Form | None, ...], view: bool
-) -> OpCost:
-    """What the op costs: nothing but a little host time for a view, else what the cost model says."""
+def call_of(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outs: tuple[Form | None, ...]) -> OpCall:
+    """The op and its tensors as the cost model takes them."""
     name = str(op)
-    if name == "aten.detach.default":
-        return OpCost(HostKind.FREE)  # autograd's own bookkeeping, which costs a CUDA program no op
-    if view:
-        return OpCost(HostKind.VIEW)
-    call = OpCall(
+    return OpCall(
         name=name,
         args=tuple(outline(a) for a in args),
         kwargs=tuple((k, outline(v)) for k, v in kwargs.items()),
         outs=tuple(form.outline for form in outs if form is not None),
         tf32=may_round(name),
     )
-    return lower(call)
+
+
+def cost_of(
+    op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outs: tuple[Form | None, ...], view: bool
+) -> OpCost:
+    """What the op costs: nothing but a little host time for a view, else what the cost model says."""
+    if op is DETACH:
+        return OpCost(HostKind.FREE)  # autograd's own bookkeeping, which costs a CUDA program no op
+    if view:
+        return OpCost(HostKind.VIEW)
+    return lower(call_of(op, args, kwargs, outs))

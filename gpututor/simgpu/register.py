@@ -28,7 +28,6 @@ def _register() -> None:
     from gpututor.simgpu.versions import check_torch
 
     check_torch(torch.__version__)
-    from torch.utils.backend_registration import _setup_privateuseone_for_python_backend
 
     from gpututor.cards import DEFAULT_MACHINE, machine
     from gpututor.simgpu import (
@@ -46,9 +45,10 @@ def _register() -> None:
     )
     from gpututor.simgpu.forms import DEVICE_NAME
     from gpututor.simgpu.precision import amp
+    from gpututor.simgpu.private.device import PrivateUse1Hooks, set_up_backend
     from gpututor.simgpu.session import Session, current
 
-    class Hooks(torch._C._acc.PrivateUse1Hooks):
+    class Hooks(PrivateUse1Hooks):  # type: ignore[misc]
         def is_available(self) -> bool:
             return True
 
@@ -60,9 +60,7 @@ def _register() -> None:
 
     # what runs outside any session is accounted on the default machine, without a tape
     current.session = Session(machine(DEFAULT_MACHINE), keep_tape=False)
-    _setup_privateuseone_for_python_backend(
-        DEVICE_NAME, backend_module=device_module.build(), hook=Hooks(), device_guard=autograd.Guard()
-    )
+    set_up_backend(DEVICE_NAME, backend_module=device_module.build(), hook=Hooks(), device_guard=autograd.Guard())
     autograd.wrap_engine()
     autograd.watch_optimizers()
     factories.register_factories()

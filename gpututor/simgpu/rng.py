@@ -18,6 +18,8 @@ from typing import Any
 import torch
 
 from gpututor.simgpu.forms import DEVICE_NAME
+from gpututor.simgpu.private.asked import INITIALIZED
+from gpututor.simgpu.private.device import SEED_DEVICE, address_of
 
 SEEDED = torch.Tag.nondeterministic_seeded
 """Torch's mark of an op that draws random numbers."""
@@ -25,8 +27,8 @@ SEEDED = torch.Tag.nondeterministic_seeded
 _of_the_card: set[int] = set()
 """Addresses of the card's generators: torch hands an op the generator itself, without its Python class."""
 
-_torch_generator: Any = torch._C.Generator
 _host = torch.default_generator
+_torch_generator: Any = type(_host)
 
 
 class _Card:
@@ -45,7 +47,7 @@ def _take(own: Any) -> None:
     from gpututor.simgpu.dispatch import plans
 
     if (own is None) is not (_Card.own is None):
-        for key in [key for key in plans if SEEDED in key[0].tags]:
+        for key in [key for key, plan in plans.items() if SEEDED in plan.op.tags]:
             del plans[key]  # a remembered op would go past `in_step_with_host`
     _Card.own = own
 
@@ -110,7 +112,7 @@ def add_to(module: types.ModuleType) -> None:
         "seed_all": seed,
         "get_rng_state_all": lambda: [get_rng_state() for _ in range(module.device_count())],
     }
-    module._initialized = True  # type: ignore[attr-defined]  # else a checkpoint keeps the host's state alone
+    setattr(module, INITIALIZED, True)  # else a checkpoint keeps the host's state alone
     module.random = types.ModuleType(f"{module.__name__}.random", __doc__)  # type: ignore[attr-defined]
     for name, function in functions.items():
         setattr(module, name, function)
@@ -127,7 +129,7 @@ def in_step_with_host(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         RuntimeError: the op was given a generator of the CPU.
     """
     given = kwargs.get("generator") or next((a for a in args if isinstance(a, _torch_generator)), None)
-    if given is not None and given._cdata not in _of_the_card:
+    if given is not None and address_of(given) not in _of_the_card:
         raise RuntimeError(
             f"Expected a '{DEVICE_NAME}' device type for generator but found '{given.device.type}'; "
             f"make it with torch.Generator(device='{DEVICE_NAME}')"
@@ -166,28 +168,28 @@ class Generator(_torch_generator, metaclass=_Generators):  # type: ignore[misc] 
         if torch.device(device).type != DEVICE_NAME:
             return _torch_generator(device)
         made = super().__new__(cls)
-        made._index = torch.device(device).index or 0
-        _of_the_card.add(made._cdata)
-        weakref.finalize(made, _of_the_card.discard, made._cdata)
+        made.home = torch.device(DEVICE_NAME, torch.device(device).index or 0)
+        _of_the_card.add(address_of(made))
+        weakref.finalize(made, _of_the_card.discard, address_of(made))
         return made
 
     def __init__(self, device: Any = "cpu") -> None: ...
 
     @property
     def device(self) -> torch.device:
-        """The simulated GPU."""
-        return torch.device(DEVICE_NAME, self._index)
+        """The simulated GPU, by the name that leads to it at the moment."""
+        return self.home
 
     def clone_state(self) -> Generator:
         """A generator of the same card in the same state."""
-        twin = Generator(self.device)
+        twin = Generator(self.home)
         twin.set_state(self.get_state())
         return twin
 
     def __reduce__(self) -> Any:
-        return _rebuild, (str(self.device), self.initial_seed(), None, self.get_state())
+        return _rebuild, (str(self.home), self.initial_seed(), None, self.get_state())
 
-    _index: int
+    home: torch.device
 
 
 def _rebuild(device: str, seed: int, offset: int | None, state: torch.Tensor) -> Any:
@@ -200,4 +202,4 @@ def _rebuild(device: str, seed: int, offset: int | None, state: torch.Tensor) ->
 def register_rng() -> None:
     """Let seeds and generators know the card."""
     torch.Generator = Generator  # type: ignore[misc]
-    torch.random._seed_custom_device = join_host
+    SEED_DEVICE.put(join_host)

@@ -27,7 +27,7 @@ class _ThreadState(threading.local):
 
     backward_depth = 0
     backward_error: BaseException | None = None
-    in_optimizer = 0
+    caller: int | None = None  # autograd's engine or an optimizer, while one of them calls
     card = 0  # the current device
 
 
@@ -36,10 +36,9 @@ thread = _ThreadState()
 
 def phase() -> int:
     """Who is calling the device: forward pass, code without gradients, autograd's engine or an optimizer."""
-    if thread.backward_depth:
-        return BACKWARD
-    if thread.in_optimizer:
-        return OPTIMIZER
+    caller = thread.caller
+    if caller is not None:
+        return caller
     return FORWARD if torch.is_grad_enabled() else NO_GRAD
 
 
@@ -132,8 +131,8 @@ class Session:
             self._keep(entry)
         if type(entry) is TapeOp:
             player = self.player
-            known = player.pricer.ops.get(id(entry))
-            player.queue.op(known[1] if known is not None else player.pricer.op(entry))
+            known = player.priced_ops.get(id(entry))
+            player.queue.op_unseen(known[1] if known is not None else player.pricer.op(entry))
         else:
             self.player.play(entry)
 

@@ -7,7 +7,8 @@ computed by the CPU's sparse kernels on twins over the same memory, and accounte
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,23 +19,24 @@ from gpututor.model.spec import HostKind, OpCall, OpCost, TensorMeta
 from gpututor.model.tape import Sync
 from gpututor.simgpu.forms import DEVICE_NAME
 from gpututor.simgpu.plans import Plan, outline, short_name
+from gpututor.simgpu.private import operators
+from gpututor.simgpu.private.tensors import indices_of, keys, schema_of, values_of
 from gpututor.simgpu.session import Session, current, phase
 from gpututor.simgpu.special import copy_in, copy_out, special
 from gpututor.simgpu.tensor import SimTensor, host_of, wrap
 
 aten = torch.ops.aten
-_PAIR_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.SparseMeta)
-_CPU_KEYS = torch._C.DispatchKeySet(torch._C.DispatchKey.SparseCPU)
+_PAIR_KEYS = keys("SparseMeta")
+_CPU_KEYS = keys("SparseCPU")
 
 OF_THE_PAIR = tuple(
     """
-    _indices _values indices values _nnz is_coalesced _coalesced_ sparse_dim dense_dim _dimV zero_ empty_like
-    _sparse_coo_tensor_with_dims _sparse_coo_tensor_with_dims_and_tensors copy_sparse_to_sparse_ sparse_resize_
+    indices values is_coalesced sparse_dim dense_dim zero_ empty_like copy_sparse_to_sparse_ sparse_resize_
     sparse_resize_and_clear_ empty.memory_format
     """.split()
 )
 """Torch's functions that handle the pair as tensors, never by address, as they stand for shapes alone."""
-OF_THE_CPU = ("clone", "copy_", "_dimI")
+OF_THE_CPU = ("clone", "copy_")
 """The same among the CPU's functions."""
 
 
@@ -51,7 +53,7 @@ def among(args: tuple[Any, ...]) -> bool:
 # --- making and reading -----------------------------------------------------------------------------------------
 
 
-@special(aten._sparse_coo_tensor_with_dims_and_tensors.default)
+@special(operators.SPARSE_OF_PARTS)
 def make(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A sparse tensor over two device tensors; torch checks their shapes."""
     return op.redispatch(_PAIR_KEYS, *args, **{**kwargs, "device": args[3].form.device, "pin_memory": None})
@@ -59,10 +61,10 @@ def make(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any
 
 def adopt(host: torch.Tensor, index: int = 0) -> torch.Tensor:
     """The device's sparse tensor with the values of a CPU one."""
-    indices, values = wrap(host._indices(), index=index), wrap(host._values(), index=index)
+    indices, values = wrap(indices_of(host), index=index), wrap(values_of(host), index=index)
     if not current.session.numerics:
         indices.host = values.host = None
-    made: torch.Tensor = aten._sparse_coo_tensor_with_dims_and_tensors.default.redispatch(
+    made: torch.Tensor = operators.SPARSE_OF_PARTS.redispatch(
         _PAIR_KEYS,
         host.sparse_dim(),
         host.dense_dim(),
@@ -80,7 +82,7 @@ def adopt(host: torch.Tensor, index: int = 0) -> torch.Tensor:
 
 def pair(t: torch.Tensor) -> tuple[SimTensor, SimTensor]:
     """The device tensors that hold indices and values."""
-    return aten._indices.default.redispatch(_PAIR_KEYS, t), aten._values.default.redispatch(_PAIR_KEYS, t)
+    return operators.INDICES.redispatch(_PAIR_KEYS, t), operators.VALUES.redispatch(_PAIR_KEYS, t)
 
 
 def twin(value: Any, what: str) -> Any:
@@ -98,7 +100,7 @@ def twin(value: Any, what: str) -> Any:
             "open the session with numerics=True, or make the gradient dense with sparse=False"
         )
     coalesced = aten.is_coalesced.default.redispatch(_PAIR_KEYS, value)
-    return aten._sparse_coo_tensor_unsafe.default(
+    return operators.SPARSE_UNCHECKED(
         indices.host, values.host, value.size(), dtype=value.dtype, layout=value.layout, is_coalesced=coalesced
     )
 
@@ -131,10 +133,10 @@ def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     written = written_by(op, args, kwargs)
     if written:
         for place, changed in zip(written, written_by(op, twins, named), strict=True):
-            if is_sparse(place) and changed._values().data_ptr() != host_of(pair(place)[1]).data_ptr():
+            if is_sparse(place) and values_of(changed).data_ptr() != host_of(pair(place)[1]).data_ptr():
                 place.data = adopt(changed, index)
         account(session, op, everything, tuple(written))
-        return None if not op._schema.returns else kwargs.get("out", first)
+        return None if not schema_of(op).returns else kwargs.get("out", first)
     if odd_layout(out):
         refuse_compressed()
     results = tuple(given_back(o, index) for o in (out if type(out) in (list, tuple) else (out,)))
@@ -144,8 +146,8 @@ def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
 
 def written_by(op: Any, args: Any, kwargs: dict[str, Any]) -> list[Any]:
     """The tensors that `op` changes, lists opened."""
-    changed = [a for a in op._schema.arguments if a.alias_info and a.alias_info.is_write]
-    places = {a.name: k for k, a in enumerate(op._schema.arguments)}
+    changed = [a for a in schema_of(op).arguments if a.alias_info and a.alias_info.is_write]
+    places = {a.name: k for k, a in enumerate(schema_of(op).arguments)}
     found = [args[places[a.name]] if places[a.name] < len(args) else kwargs.get(a.name) for a in changed]
     return [t for t in flat(tuple(found)) if isinstance(t, torch.Tensor)]
 
@@ -206,7 +208,7 @@ def sorted_first(indices: TensorMeta) -> Any:
     return flatten + lower(OpCall("aten.sort.default", (keys,), (), (keys, keys))).kernels + unique
 
 
-ROW_BY_ROW = frozenset({"add", "add_", "sub_", "sparse_mask", "_sparse_mask_helper"})
+ROW_BY_ROW = frozenset({"add", "add_", "sub_", "sparse_mask"})
 """Ops of a dense and a sparse tensor that touch only the rows the sparse one names."""
 WAITS = frozenset({"_coalesce", "_to_sparse", "to_sparse"})
 """CUDA learns the number of different indices before it goes on.
@@ -223,13 +225,13 @@ def to_copy(source: Any, **kwargs: Any) -> Any:
     session, dtype = current.session, kwargs.get("dtype")
     wanted = torch.device(kwargs.get("device") or source.device)
     if not is_sparse(source):
-        for part in (source._indices(), source._values()):
+        for part in (indices_of(source), values_of(source)):
             copy_in(session, "copy to the GPU", part, part.numel() * part.element_size(), False, wanted.index or 0)
         return adopt(source.to(dtype or source.dtype, copy=True), wanted.index or 0)
     host = twin(source, "copying").to(dtype or source.dtype, copy=True)
     if wanted.type == DEVICE_NAME:
         result = adopt(host, wanted.index or 0)
-        account(session, aten._to_copy.default, (source,), (result,))
+        account(session, operators.TO_COPY, (source,), (result,))
         return result
     for part in pair(source):
         copy_out(session, "copy to the host", part)
@@ -264,19 +266,23 @@ _library = torch.library.Library("aten", "IMPL")  # registrations last as long a
 _all = torch.library.Library("_", "IMPL")
 
 
-def _redispatched(name: str, keys: Any) -> Callable[..., Any]:
-    base, _, overload = name.partition(".")
-    op = getattr(getattr(aten, base), overload or "default")
-    return lambda *args, **kwargs: op.redispatch(keys, *args, **kwargs)
+def _pass_on(ops: Iterable[Any], to: Any) -> None:
+    """Let these ops on the pair be done by the kernels of other dispatch keys."""
+    for op in ops:
+        _library.impl(op, partial(op.redispatch, to), "SparsePrivateUse1")
+
+
+def _named(names: Iterable[str]) -> Iterator[Any]:
+    for name in names:
+        base, _, overload = name.partition(".")
+        yield getattr(getattr(aten, base), overload or "default")
 
 
 def register_sparse() -> None:
     """Let torch make, read and compute sparse tensors of the device."""
-    for name in OF_THE_PAIR:
-        _library.impl(name, _redispatched(name, _PAIR_KEYS), "SparsePrivateUse1")
-    for name in OF_THE_CPU:
-        _library.impl(name, _redispatched(name, _CPU_KEYS), "SparsePrivateUse1")
-    _library.impl("_to_copy", to_copy, "SparsePrivateUse1")
+    _pass_on((*_named(OF_THE_PAIR), *operators.OF_THE_PAIR), _PAIR_KEYS)
+    _pass_on((*_named(OF_THE_CPU), operators.SPARSE_DIMENSIONS), _CPU_KEYS)
+    _library.impl(operators.TO_COPY, to_copy, "SparsePrivateUse1")
     _all.fallback(lambda op, *args, **kwargs: run(op, args, kwargs), dispatch_key="SparsePrivateUse1")
     _all.fallback(refuse_compressed, dispatch_key="SparseCsrPrivateUse1")
     _all.fallback(refuse_nested, dispatch_key="NestedTensorPrivateUse1")

@@ -15,6 +15,8 @@ from gpututor.simgpu.cards.peers import copy_between, to_card
 from gpututor.simgpu.forms import DEVICE_NAME, form_of
 from gpututor.simgpu.memory import Block
 from gpututor.simgpu.plans import Plan, cost_of, short_name
+from gpututor.simgpu.private import operators
+from gpututor.simgpu.private.tensors import schema_of
 from gpututor.simgpu.session import Session, phase
 from gpututor.simgpu.streams import card_of
 from gpututor.simgpu.tensor import SimTensor, new, wrap
@@ -75,7 +77,7 @@ def copy_(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, An
     return target
 
 
-@special(aten._to_copy.default)
+@special(operators.TO_COPY)
 def to_copy(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`.cpu()` and `.to("cpu")` copy out and wait; a change of dtype on the card is an ordinary kernel."""
     wanted = kwargs.get("device")
@@ -96,10 +98,10 @@ def to_copy(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, 
     copy_out(session, "copy to the host", source)
     rest = {k: v for k, v in kwargs.items() if k not in ("device", "non_blocking", "pin_memory")}
     host = values(source, "copying to the host")
-    return aten._to_copy.default(host, **rest)
+    return operators.TO_COPY(host, **rest)
 
 
-@special(aten._local_scalar_dense.default)
+@special(operators.ITEM)
 def local_scalar(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`.item()`: the host waits for the card and copies one number out."""
     source = args[0]
@@ -140,10 +142,10 @@ def index(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, An
 
 
 SPECIAL[aten.index.Tensor] = index
+SPECIAL[operators.UNIQUE] = data_decide_the_shape
 for _name in (
     "nonzero.default",
     "masked_select.default",
-    "_unique2.default",
     "unique_dim.default",
     "unique_consecutive.default",
     "bincount.default",
@@ -155,13 +157,13 @@ for _name in (
         SPECIAL[getattr(getattr(aten, _base), _overload)] = data_decide_the_shape
 
 
-@special(aten._nested_tensor_from_mask_left_aligned.default)
+@special(operators.LEFT_ALIGNED)
 def left_aligned(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Nested tensors can't be wrapped; TransformerEncoder then keeps the padded path."""
     return False
 
 
-@special(aten._pack_padded_sequence.default)
+@special(operators.PACK)
 def pack(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Lengths stay on the host, as with CUDA: the second result is a CPU tensor."""
     padded, lengths, batch_first = args
@@ -191,7 +193,7 @@ TAKES_HOST_TENSORS = frozenset(
 
 def refuse_mixed_devices(op: Any, args: tuple[Any, ...]) -> None:
     """What CUDA refuses: tensors of two devices in one op, single numbers excepted."""
-    if op._schema.name in TAKES_HOST_TENSORS:
+    if schema_of(op).name in TAKES_HOST_TENSORS:
         return
     flat = [x for a in args for x in (a if type(a) in (list, tuple) else (a,))]
     devices = {str(t.device) for t in flat if isinstance(t, torch.Tensor) and t.dim() > 0}

@@ -9,10 +9,10 @@ import torch
 from gpututor.simgpu.bits import mark
 from gpututor.simgpu.forms import Form, form_of
 from gpututor.simgpu.memory import Block
+from gpututor.simgpu.private.tensors import DisableTorchDispatch, make_wrapper_subclass, no_torch_function
 from gpututor.simgpu.session import current
 
-_make = torch.Tensor._make_wrapper_subclass
-_strided = torch.strided
+_make = make_wrapper_subclass
 
 
 class SimTensor(torch.Tensor):
@@ -22,7 +22,7 @@ class SimTensor(torch.Tensor):
     host: torch.Tensor | None
     block: Block
 
-    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+    __torch_function__ = no_torch_function
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]  # replaced by dispatch.py, which needs this class first
@@ -57,7 +57,7 @@ class SimTensor(torch.Tensor):
 
 def new(form: Form, host: torch.Tensor | None, block: Block) -> SimTensor:
     """A tensor of this form over these values and this memory."""
-    t: SimTensor = _make(SimTensor, form.size, form.stride, 0, None, form.dtype, _strided, form.device)
+    t: SimTensor = _make(SimTensor, *form.made_of)
     t.form, t.host, t.block = form, host, block
     return t
 
@@ -78,9 +78,9 @@ def host_of(t: SimTensor) -> torch.Tensor:
 def become(t: SimTensor, host: torch.Tensor) -> None:
     """Give `t` another size, strides or storage in place, as `t_`, `resize_` and `set_` do."""
     form = form_of(host.size(), host.stride(), host.dtype, t.form.device.index)
-    with torch._C._DisableTorchDispatch():
+    with DisableTorchDispatch():
         torch.Tensor.data.__set__(  # type: ignore[attr-defined]
-            t, _make(SimTensor, form.size, form.stride, 0, None, form.dtype, _strided, form.device)
+            t, _make(SimTensor, *form.made_of)
         )
     if form.n_bytes != t.form.n_bytes:
         t.block = Block(form.n_bytes, current.session.memories[form.device.index])

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-import torch
-
+from gpututor.simgpu.private.tensors import has_kernel
 from gpututor.simgpu.session import Session, current
 
 if TYPE_CHECKING:
@@ -169,5 +168,4 @@ def seen_backward(backward: Backward) -> Backward:
 
 def is_composite(op: Any) -> bool:
     """Whether an op is made of others and arrives whole, as under inference_mode."""
-    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
     return has_kernel(op.name(), "CompositeImplicitAutograd") and not has_kernel(op.name(), "CPU")

@@ -6,7 +6,8 @@ autograd inside, and accounted as the card's library would run it. Values and gr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from gpututor.simgpu.forms import DTYPE_NAME, Form, form_of
 from gpututor.simgpu.memory import Block
 from gpututor.simgpu.note import Note
 from gpututor.simgpu.plans import outline
+from gpututor.simgpu.private.functions import transforms_active
 from gpututor.simgpu.session import current
 from gpututor.simgpu.special import values
 from gpututor.simgpu.tensor import SimTensor, host_of, new, wrap
@@ -24,6 +26,16 @@ from gpututor.simgpu.watching import seen_backward
 
 Compute = Callable[..., tuple[torch.Tensor, ...]]
 _out_forms: dict[tuple[Any, ...], tuple[Form, ...]] = {}
+
+
+def differentiated_once(backward: Any) -> Any:
+    """Torch's `once_differentiable`, which costs nothing where no graph of the backward pass is asked for."""
+    careful = torch.autograd.function.once_differentiable(backward)
+
+    def now(ctx: Any, *grads: Any) -> Any:
+        return (careful if torch.is_grad_enabled() else backward)(ctx, *grads)
+
+    return now
 
 
 class Whole(torch.autograd.Function):
@@ -47,7 +59,7 @@ class Whole(torch.autograd.Function):
         return results
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @differentiated_once
     @seen_backward
     def backward(ctx: Any, *grads: Any) -> Any:
         """Gradients of the tensors, by the CPU's own autograd."""
@@ -70,43 +82,50 @@ class Shapes(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, compute: Compute, note: Note, *tensors: Any) -> Any:
         """Empty results; their shapes are found once for each kind of call, on torch's meta device."""
-        ctx.note, ctx.forms = note, [t.form if type(t) is SimTensor else None for t in tensors]
-        note.card = next(f.device.index for f in ctx.forms if f is not None)
-        key = (*note.key, *map(id, ctx.forms))
+        given = [t.form if type(t) is SimTensor else None for t in tensors]
+        ctx.note, ctx.forms = note, given
+        index = note.card = next(f for f in given if f is not None).device.index
+        key = (note.key, *given)
         forms = _out_forms.get(key)
         if forms is None:
             with torch.no_grad():
                 outs = compute(*map(known.on_meta, tensors))
-            index = next(f.device.index for f in ctx.forms if f is not None) or 0
-            forms = _out_forms[key] = tuple(form_of(o.size(), o.stride(), o.dtype, index) for o in outs)
+            forms = _out_forms[key] = tuple(form_of(o.size(), o.stride(), o.dtype, index or 0) for o in outs)
         note.forward()
-        memories = current.session.memories
-        results = tuple(new(form, None, Block(form.n_bytes, memories[form.device.index])) for form in forms)
+        memory = current.session.memories[index]
+        results = tuple([new(form, None, Block(form.n_bytes, memory)) for form in forms])
         if any(ctx.needs_input_grad):
             note.keep(ctx, tensors, results)
         return results
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @differentiated_once
     @seen_backward
     def backward(ctx: Any, *grads: Any) -> Any:
         """Empty gradients."""
-        ctx.note.backward()
+        note, need = ctx.note, ctx.needs_input_grad
+        note.backward()
         memories = current.session.memories
-        return (
-            None,
-            None,
-            *(
-                new(form, None, Block(form.n_bytes, memories[form.device.index])) if form is not None and need else None
-                for form, need in zip(ctx.forms, ctx.needs_input_grad[2:], strict=True)
-            ),
-        )
+        results: list[Any] = [None, None]
+        for k, form in enumerate(ctx.forms, 2):
+            wanted = form is not None and need[k]
+            results.append(new(form, None, Block(form.n_bytes, memories[form.device.index])) if wanted else None)
+        return tuple(results)
+
+
+_apply_whole: Any = super(torch.autograd.Function, Whole).apply
+_apply_shapes: Any = super(torch.autograd.Function, Shapes).apply
+"""What is below torch's `Function.apply`, which first looks for functions taken apart by functorch, at some cost."""
 
 
 def run_whole(compute: Compute, note: Note, *tensors: Any) -> Any:
     """One whole op on these tensors, computed or only followed by shape."""
-    watch = current.session.watch
-    apply = (Whole if current.session.numerics else Shapes).apply
+    session = current.session
+    watch = session.watch
+    if transforms_active():
+        apply = (Whole if session.numerics else Shapes).apply
+    else:
+        apply = _apply_whole if session.numerics else _apply_shapes
     return apply(compute, note, *tensors) if watch is None else watch.whole(apply, compute, note, tensors)
 
 
@@ -126,6 +145,21 @@ def rnn_note(facts: dict[str, Any]) -> Note:
 
 
 # --- recurrent layers -------------------------------------------------------------------------------------------
+
+_skipping: list[dict[str, Any]] = [{}]  # what every call's account says on top
+
+
+@contextmanager
+def skip_input() -> Iterator[None]:
+    """A `with` block in which recurrent layers are accounted as cuDNN's CUDNN_SKIP_INPUT: no product with the input.
+
+    Values are still those of the ordinary layer. For predictions of kernel benchmarks that are timed so.
+    """
+    _skipping.append({"skip_input": True})
+    try:
+        yield
+    finally:
+        _skipping.pop()
 
 
 def rnn_facts(mode: str, x: Any, hx: Sequence[Any], rest: Sequence[Any], packed: bool) -> dict[str, Any]:
@@ -147,6 +181,7 @@ def rnn_facts(mode: str, x: Any, hx: Sequence[Any], rest: Sequence[Any], packed:
         "dtype": DTYPE_NAME[x.dtype],
         "packed": packed,
         "train": bool(train),
+        **_skipping[-1],
     }
 
 
@@ -245,6 +280,7 @@ def dropout(x: Any, p: float, train: bool) -> Any:
     if not train or p == 0 or x.numel() == 0:
         return x
     note = Note("aten.native_dropout.default", "aten.native_dropout_backward.default", (outline(x),), {})
+    note.rounds = False
     note.keeps_tensors, note.extra_bytes = False, x.numel()  # its mask, a byte an element
     return run_whole(lambda h: (torch.ops.aten.dropout.default(h, p, True),), note, x)[0]
 

@@ -67,7 +67,8 @@ class Workload:
     """A network with its training or inference step.
 
     `make(setting, device)` builds it with a batch that is not None and all options filled in. `options` are its own
-    with their usual values. `unit` is what throughput counts ("img", "seq", "tok", "step").
+    with their usual values. `unit` is what throughput counts ("img", "seq", "tok", "step"). A `long_step` is a round of
+    many launches that leaves the next one nothing: a prediction takes one after one warm-up.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Workload:
     make: Callable[[Setting, str], Job]
     options: Mapping[str, Option] = field(default_factory=lambda: MappingProxyType({}))
     kinds: tuple[str, ...] = ("train", "gradients", "infer")
+    long_step: bool = False
 
     def build(self, setting: Setting, device: str) -> Job:
         """The workload on `device`, as `setting` says.

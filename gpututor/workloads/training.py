@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from gpututor.workloads.setting import Setting, Step
 
+Parallel = Callable[[nn.Module], nn.Module]
 DTYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
 
@@ -40,14 +41,14 @@ def autocast(setting: Setting, device: str) -> Any:
     return torch.autocast(device, DTYPES[setting.autocast]) if setting.autocast else nullcontext()
 
 
-def prepared(net: nn.Module, setting: Setting) -> nn.Module:
-    """The network in the setting's format, layout and mode, and on several cards in DistributedDataParallel."""
+def prepared(net: nn.Module, setting: Setting, parallel: Parallel = nn.parallel.DistributedDataParallel) -> nn.Module:
+    """The network in the setting's format, layout and mode, and on several cards made `parallel`."""
     net = net.to(data_dtype(setting))
     if setting.layout == "nhwc":
         net = net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     net.train(setting.kind != "infer")
     if setting.n_cards > 1:
-        net = nn.parallel.DistributedDataParallel(net)
+        net = parallel(net)
     if setting.mode != "eager":
         net = torch.compile(net, mode="reduce-overhead" if setting.mode == "graphs" else None)  # type: ignore[assignment]
     return net

@@ -10,7 +10,6 @@ from gpututor.errors import GraphBreak
 from gpututor.model.tape import GraphReplay, HostWork, TapeOp
 from gpututor.simgpu import simulated_gpu
 from gpututor.simgpu.compiling.guards import COMPILE_BASE_NS, MOST_VERSIONS
-from gpututor.simgpu.compiling.regions import HELD_BY_US, references
 from gpututor.timeline import Activity
 
 
@@ -283,12 +282,32 @@ def test_inference_mode_is_compiled_as_no_grad_is():
     assert found(torch.inference_mode) == found(torch.no_grad)
 
 
-def test_a_held_block_has_more_references_than_one_that_only_we_hold():
-    free, held = object(), object()
-    blocks = {free: 0, held: 1}
-    del free
+def test_compiled_code_lets_go_of_what_the_same_code_lets_go_of():
+    def chain(x):
+        for _ in range(8):
+            x = (x @ x).relu()
+        return x
 
-    assert [n > HELD_BY_US for n in references(blocks)] == [False, True]
+    def most_bytes(function):
+        with simulated_gpu(numerics=False), torch.no_grad():
+            function(torch.ones(512, 512, device="simgpu"))
+            return torch.simgpu.max_memory_allocated()
+
+    with simulated_gpu(numerics=False):
+        compiled = torch.compile(chain)
+    assert most_bytes(compiled) == most_bytes(chain) + 512 * 512 * 4  # its caller holds the input
+
+
+def test_what_a_batched_product_of_more_dimensions_is_made_of_is_not_dropped():
+    def attention(q, k, v):
+        shares = torch.softmax(torch.matmul(q, k.transpose(-1, -2)), -1)
+        return torch.matmul(shares, v).permute(0, 2, 1, 3).contiguous()
+
+    with simulated_gpu(numerics=False) as sim, torch.no_grad():
+        x = torch.ones(2, 4, 16, 16, device="simgpu")
+        found = kernels(entries_of(sim, lambda: torch.compile(attention)(x, x, x)))
+
+    assert found.count("bmm") == 2
 
 
 def test_an_error_inside_leaves_the_session_as_it_was():

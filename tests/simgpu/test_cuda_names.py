@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 
 import pytest
@@ -182,6 +183,22 @@ def test_a_generator_for_cuda_draws_on_the_card(cuda):
 
     assert draws[0].tolist() == draws[1].tolist()
     assert isinstance(torch.default_generator, torch.Generator)
+
+
+def test_a_generator_says_that_it_is_cudas(cuda):
+    made = torch.Generator(device="cuda")
+
+    assert made.device == made.clone_state().device == torch.device("cuda:0")
+    assert pickle.loads(pickle.dumps(made)).device == torch.device("cuda:0")
+    assert torch.Generator().device == torch.device("cpu")
+
+
+def test_a_generator_has_its_own_name_again_afterwards():
+    with simulated_gpu(CARD):
+        with as_cuda():
+            made = torch.Generator(device="cuda")
+
+        assert made.device == torch.device("simgpu:0")
 
 
 @pytest.mark.parametrize("where", [None, "cuda", "cuda:0", torch.device("cuda"), {"cuda:0": "cuda:0"}])

@@ -338,3 +338,12 @@ def test_an_lstm_in_training_keeps_gates_and_cells_of_each_step(off):
     zeros = 2 * 4 * 4 * 64  # the states that nn.LSTM makes
 
     assert asked_now() - before == results + zeros + 10 * 4 * 64 * 5 * 4
+
+
+def test_a_product_of_four_dimensions_takes_its_memory_once():
+    with simulated_gpu(numerics=False):
+        x = torch.ones(2, 2, 256, 256, device="simgpu")
+        before = torch.simgpu.memory_allocated()
+        y = torch.matmul(x, x)
+
+        assert torch.simgpu.max_memory_allocated() - before == y.numel() * y.element_size()

@@ -90,6 +90,8 @@ def _each(call: OpCall) -> OpCost:
         read = 0
     elif name == "_foreach_copy_":
         read = n_lists - 1
+    elif "addcmul" in name and n_lists == 3:
+        read = 2  # torch's optimizers add the square of a list, which is read once
     return many(call, read, 1, flop, n_lists + (0 if in_place else 1))
 
 

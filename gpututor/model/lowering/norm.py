@@ -1,10 +1,12 @@
 """Normalisation, softmax and sums: kernels whose blocks work on rows.
 
-Passes say how often a kernel goes through its main tensor, reading or writing.
+Passes say how often a kernel goes through its main tensor, reading or writing, and how often it reads it again: a
+second look at a row that was just read finds it in L2, if the rows at work fit there (costs/walk.py).
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from gpututor.model.constants import group
@@ -17,9 +19,14 @@ CONSTANTS = group("norm")
 LAYER_NORM_THREADS = 128
 # Batch norm: one block of 512 threads for each channel, in a recorded ResNet-50 step (V100, cuDNN).
 BATCH_NORM_THREADS = 512
+# Layer norm reads a row for its mean and variance, then again to write it; backward the same with two tensors, and a
+# second kernel sums up the parameters' gradients (layer_norm_kernel.cu).
+LAYER_NORM_PASSES, LAYER_NORM_AGAIN = 2, 1
+LAYER_NORM_INPUT_PASSES, LAYER_NORM_INPUT_AGAIN, LAYER_NORM_PARAMETER_PASSES = 3, 2, 2
 # Softmax along rows of up to 1,024 numbers runs in one warp, which keeps the row in registers, four rows to a block
-# of 128 threads; longer rows take a block each and read again (aten/src/ATen/native/cuda/PersistentSoftmax.cuh,
-# SoftMax.cu).
+# of 128 threads; longer rows take a block each, which reads them for the maximum, for the sum and for the result,
+# backward for the sum and for the result (aten/src/ATen/native/cuda/PersistentSoftmax.cuh, SoftMax.cu).
+SOFTMAX_PASSES, SOFTMAX_AGAIN, SOFTMAX_BACKWARD_PASSES, SOFTMAX_BACKWARD_AGAIN = 2, 2, 3, 2
 SOFTMAX_WARP_ROW, SOFTMAX_WARP_ROWS, SOFTMAX_WARP_THREADS = 1024, 4, 128
 SOFTMAX_BLOCK_THREADS = 1024
 # Floating point operations per element, by counting the formulas (exp and root count one each).
@@ -28,31 +35,57 @@ SOFTMAX_FLOP, SOFTMAX_BACKWARD_FLOP = 5, 4
 
 
 def _rows(
-    call: OpCall, x: TensorMeta, n_rows: int, passes: float, flop: int, threads: int, rows_per_block: int = 1
-) -> KernelSpec:
+    call: OpCall,
+    x: TensorMeta,
+    n_rows: int,
+    passes: float,
+    flop: int,
+    threads: int,
+    rows_per_block: int = 1,
+    again: int = 0,
+) -> RowReduce:
+    """A kernel over rows of `x`; of `again` tensors of its size it reads each row once more."""
     length = x.numel // max(1, n_rows)
     moved_bytes = round(passes * x.n_bytes)
     name, form = short_name(call), x.number_format
-    return RowReduce(name, n_rows, length, moved_bytes, flop * x.numel, form, rows_per_block, threads)
+    return RowReduce(
+        name,
+        n_rows,
+        length,
+        moved_bytes,
+        flop * x.numel,
+        form,
+        rows_per_block,
+        threads,
+        again_bytes=again * x.n_bytes,
+        row_bytes=length * x.itemsize,
+    )
 
 
 def _layer_norm(call: OpCall) -> OpCost:
     x = tensor(call, 0)
     n_rows = x.numel // max(1, prod(numbers(argument(call, 1), 1)))
-    kernel = _rows(call, x, n_rows, CONSTANTS.layer_norm_passes, LAYER_NORM_FLOP, LAYER_NORM_THREADS)
+    kernel = _rows(call, x, n_rows, LAYER_NORM_PASSES, LAYER_NORM_FLOP, LAYER_NORM_THREADS, again=LAYER_NORM_AGAIN)
     return OpCost(HostKind.NORM, (kernel,) if x.numel else ())
 
 
 def _layer_norm_backward(call: OpCall) -> OpCost:
     x = tensor(call, 1)
     n_rows = x.numel // max(1, prod(numbers(argument(call, 2), 1)))
-    to_input = _rows(
-        call, x, n_rows, CONSTANTS.layer_norm_input_passes, LAYER_NORM_BACKWARD_FLOP - 4, LAYER_NORM_THREADS
-    )
+    passes, again, flop = LAYER_NORM_INPUT_PASSES, LAYER_NORM_INPUT_AGAIN, LAYER_NORM_BACKWARD_FLOP - 4
+    to_input = _rows(call, x, n_rows, passes, flop, LAYER_NORM_THREADS, again=again)
     columns = x.numel // max(1, n_rows)
-    moved_bytes = round(CONSTANTS.layer_norm_parameter_passes * x.n_bytes)
+    moved_bytes = LAYER_NORM_PARAMETER_PASSES * x.n_bytes
     to_parameters = reduced(call, x, columns, moved_bytes, 4 * x.numel)
     return OpCost(HostKind.NORM, (to_input, *to_parameters) if x.numel else ())
+
+
+def _by_channel(call: OpCall, x: TensorMeta, passes: float, flop: int) -> tuple[KernelSpec, ...]:
+    """Batch norm's kernel: a block for each channel, or with channels last several for a bunch of channels."""
+    if not x.numel:
+        return ()
+    kernel = _rows(call, x, x.shape[1], passes, flop, BATCH_NORM_THREADS)
+    return (replace(kernel, split=x.is_channels_last and not x.is_contiguous),)
 
 
 def _batch_norm(call: OpCall) -> OpCost:
@@ -60,16 +93,12 @@ def _batch_norm(call: OpCall) -> OpCost:
     x = tensor(call, 0)
     if not bool(argument(call, 5, "training", True)):
         return one_walk(call, 4, HostKind.NORM)
-    kernel = _rows(call, x, x.shape[1], CONSTANTS.batch_norm_forward_passes, BATCH_NORM_FLOP, BATCH_NORM_THREADS)
-    return OpCost(HostKind.NORM, (kernel,) if x.numel else ())
+    return OpCost(HostKind.NORM, _by_channel(call, x, CONSTANTS.batch_norm_forward_passes, BATCH_NORM_FLOP))
 
 
 def _batch_norm_backward(call: OpCall) -> OpCost:
     x = tensor(call, 0)
-    kernel = _rows(
-        call, x, x.shape[1], CONSTANTS.batch_norm_backward_passes, BATCH_NORM_BACKWARD_FLOP, BATCH_NORM_THREADS
-    )
-    return OpCost(HostKind.NORM, (kernel,) if x.numel else ())
+    return OpCost(HostKind.NORM, _by_channel(call, x, CONSTANTS.batch_norm_backward_passes, BATCH_NORM_BACKWARD_FLOP))
 
 
 def _group_norm(call: OpCall) -> OpCost:
@@ -80,22 +109,24 @@ def _group_norm(call: OpCall) -> OpCost:
     return OpCost(HostKind.NORM, (statistics, *one_walk(call, 4).kernels) if x.numel else ())
 
 
-def _softmax(call: OpCall, flop: int, extra_reads: int, dim: int) -> OpCost:
+def _softmax(call: OpCall, flop: int, passes: int, again: int, dim: int) -> OpCost:
     x = tensor(call, 0)
     n_rows, length = rows_of(x.shape, dim)
-    short = length <= SOFTMAX_WARP_ROW
-    passes = (CONSTANTS.softmax_short_passes if short else CONSTANTS.softmax_long_passes) + extra_reads
-    threads = SOFTMAX_WARP_THREADS if short else SOFTMAX_BLOCK_THREADS
-    kernel = _rows(call, x, n_rows, passes, flop, threads, SOFTMAX_WARP_ROWS if short else 1)
+    if length <= SOFTMAX_WARP_ROW:
+        passes_in_all = passes * CONSTANTS.softmax_warp_passes
+        kernel = _rows(call, x, n_rows, passes_in_all, flop, SOFTMAX_WARP_THREADS, SOFTMAX_WARP_ROWS)
+    else:
+        kernel = _rows(call, x, n_rows, passes, flop, SOFTMAX_BLOCK_THREADS, again=again)
     return OpCost(HostKind.LIGHT, (kernel,) if x.numel else ())
 
 
 def _softmax_forward(call: OpCall) -> OpCost:
-    return _softmax(call, SOFTMAX_FLOP, 0, whole(call, 1, "dim", -1))
+    return _softmax(call, SOFTMAX_FLOP, SOFTMAX_PASSES, SOFTMAX_AGAIN, whole(call, 1, "dim", -1))
 
 
 def _softmax_backward(call: OpCall) -> OpCost:
-    return _softmax(call, SOFTMAX_BACKWARD_FLOP, 1, whole(call, 2, "dim", -1))
+    passes, again = SOFTMAX_BACKWARD_PASSES, SOFTMAX_BACKWARD_AGAIN
+    return _softmax(call, SOFTMAX_BACKWARD_FLOP, passes, again, whole(call, 2, "dim", -1))
 
 
 def _sum(call: OpCall) -> OpCost:

@@ -104,7 +104,8 @@ def _forward(call: OpCall) -> OpCost:
         return OpCost(HostKind.RNN)
     kernels: list[KernelSpec] = []
     for width_in in s.inputs():
-        kernels.append(s.gemm("rnn input", s.seq * s.batch, s.width, width_in))
+        if not call.kwarg("skip_input", False):
+            kernels.append(s.gemm("rnn input", s.seq * s.batch, s.width, width_in))
         kernels += (s.recurrent(False), *s.gates("rnn gates")) * s.seq
     return OpCost(HostKind.RNN, tuple(kernels))
 
@@ -118,8 +119,9 @@ def _backward(call: OpCall) -> OpCost:
     rows = s.seq * s.batch
     for width_in in reversed(s.inputs()):
         kernels += (*s.gates("rnn gates backward"), s.recurrent(True)) * s.seq
-        kernels.append(s.gemm("rnn input gradient", rows, width_in, s.width))
-        kernels.append(s.gemm("rnn input weight gradient", s.width, width_in, rows))
+        if not call.kwarg("skip_input", False):
+            kernels.append(s.gemm("rnn input gradient", rows, width_in, s.width))
+            kernels.append(s.gemm("rnn input weight gradient", s.width, width_in, rows))
         kernels.append(s.gemm("rnn hidden weight gradient", s.width, s.hidden, rows))
         moved_bytes = (rows + 1) * s.width * s.itemsize
         name, flop = "rnn bias gradient", rows * s.width

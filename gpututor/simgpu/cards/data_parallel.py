@@ -17,13 +17,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from torch._utils import _take_tensors
 
 from gpututor.model.exchange import CardsExchange, Threads
 from gpututor.model.host import PHASES
 from gpututor.simgpu.cards.peers import card_number, twin_on
 from gpututor.simgpu.forms import device_of
 from gpututor.simgpu.memory import Block
+from gpututor.simgpu.private.modules import take_tensors
 from gpututor.simgpu.session import current, phase
 from gpututor.simgpu.streams import card_of
 from gpututor.simgpu.tensor import SimTensor
@@ -41,7 +41,7 @@ def broadcast_coalesced(tensors: Any, devices: Any, buffer_size: int = 10485760)
     given = [t.contiguous() for t in tensors]
     place = {id(t): k for k, t in enumerate(given)}
     out: list[list[Any]] = [list(tensors) if card == cards[0] else [None] * len(given) for card in cards]
-    for chunk in _take_tensors(given, buffer_size):
+    for chunk in take_tensors(given, buffer_size):
         if len(chunk) > 1:
             torch.cat([t.reshape(-1) for t in chunk])  # into one buffer
         n_bytes = sum(t.form.n_bytes for t in chunk)

@@ -12,13 +12,15 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
-from torch.utils._python_dispatch import TorchDispatchMode
+
+from gpututor.simgpu.private.ranks import World, isolate_threads
+from gpututor.simgpu.private.tensors import TorchDispatchMode, push_dispatch_mode
 
 BACKEND = "simgpu"
 _installed = False
 
 
-class _Groups(c10d._World):
+class _Groups(World):  # type: ignore[misc]
     """Torch's registry of process groups, one for each rank."""
 
     def __init__(self) -> None:
@@ -52,7 +54,7 @@ def own_world() -> Any:
     return _Groups()
 
 
-class _Unpinned(TorchDispatchMode):
+class _Unpinned(TorchDispatchMode):  # type: ignore[misc]
     """Ordinary host memory where C++ asks for pinned."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -66,7 +68,7 @@ class _Unpinned(TorchDispatchMode):
 
 def give_plain_memory() -> None:
     """Until the end of autograd's present node, which puts the thread's state back by itself."""
-    torch._C._push_on_torch_dispatch_stack(_Unpinned())
+    push_dispatch_mode(_Unpinned())
 
 
 def install(worlds: Any) -> None:
@@ -82,7 +84,7 @@ def install(worlds: Any) -> None:
         return world.group(ranks)
 
     dist.Backend.register_backend(BACKEND, create, extended_api=True, devices=["cpu", BACKEND])
-    torch._C._distributed_c10d._set_thread_isolation_mode(True)  # type: ignore[attr-defined]
+    isolate_threads(True)
     init, new_group = c10d.init_process_group, c10d.new_group
 
     def init_process_group(backend: Any = None, init_method: Any = None, *args: Any, **kwargs: Any) -> None:

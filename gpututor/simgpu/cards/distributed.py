@@ -27,8 +27,11 @@ from gpututor.model.exchange import RanksExchange
 from gpututor.model.ranks import Meeting, RankTapes
 from gpututor.model.tape import Sync, Tape
 from gpututor.simgpu.cards.ddp_seams import install, own_world
-from gpututor.simgpu.cards.process_group import RanksGroup, ghosts
+from gpututor.simgpu.cards.mail import Mail
+from gpututor.simgpu.cards.numbers import ghosts
+from gpututor.simgpu.cards.process_group import RanksGroup
 from gpututor.simgpu.cards.turns import Turns
+from gpututor.simgpu.private.ranks import WORLD
 from gpututor.simgpu.recording import number_of
 from gpututor.simgpu.register import register
 from gpututor.simgpu.session import Session, current, thread
@@ -53,7 +56,7 @@ class RankSeat:
         self.groups = own_world()
         self.n_exchanges = 0
         self.n_calls: Counter[tuple[int, ...]] = Counter()
-        self._world = world
+        self.world = world
         self._kept: tuple[Any, ...] = _generators()
         self._outside: tuple[Any, ...] = ()
         values = (rank, self.local_rank, world.n_ranks, min(machine.n_cards, world.n_ranks), rank // machine.n_cards)
@@ -61,18 +64,19 @@ class RankSeat:
 
     def take(self) -> None:
         """The rank's turn begins: put all of it in place."""
-        self._outside = (current.session, dist.distributed_c10d._world)
+        self._outside = (current.session, WORLD.now())
         current.session = self.session
-        dist.distributed_c10d._world = self.groups
+        WORLD.put(self.groups)
         _set_generators(self._kept)
         os.environ.update(self._environment)
-        self._world.seat = self
+        self.world.seat = self
 
     def leave(self) -> None:
         """Keep it for the next turn."""
         self._kept = _generators()
-        current.session, dist.distributed_c10d._world = self._outside
-        self._world.seat = None
+        current.session, groups = self._outside
+        WORLD.put(groups)
+        self.world.seat = None
 
 
 def _generators() -> tuple[Any, ...]:
@@ -96,13 +100,14 @@ class World:
         self, machine: Machine, n_ranks: int, *, numerics: bool, in_step: bool, network: str | None, what: str
     ) -> None:
         self.machine, self.n_ranks, self.network = machine, n_ranks, network
-        self.numerics, self.what = numerics, what
+        self.numerics, self.what, self.in_step = numerics, what, in_step
         self.seats = [RankSeat(self, rank) for rank in range(1 if in_step else n_ranks)]
         self.seat: RankSeat | None = None
         self.turns = Turns(list(self.seats))
         self.store = dist.HashStore()  # type: ignore[attr-defined]
         players = {s.rank: s.session.player for s in self.seats}
-        self._meeting = Meeting(machine.n_cards, players)  # type: ignore[arg-type]  # seats make CardsPlayers
+        self.mail = Mail()
+        self.meeting = Meeting(machine.n_cards, players)  # type: ignore[arg-type]  # seats make CardsPlayers
         self._given: dict[tuple[tuple[int, ...], int], dict[int, Any]] = defaultdict(dict)
 
     @property
@@ -126,7 +131,7 @@ class World:
         seat.n_calls[exchange.ranks] += 1
         call = (exchange.ranks, seat.n_calls[exchange.ranks])
         seat.session.account(exchange)
-        all_here = self._meeting.come(seat.rank, exchange)
+        all_here = self.meeting.come(seat.rank, exchange)
         given_by = self._given[call]
         given_by[seat.rank] = given
         if not all_here:

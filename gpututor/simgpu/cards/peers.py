@@ -10,6 +10,7 @@ from gpututor.model.exchange import PeerCopy
 from gpututor.model.host import PHASES
 from gpututor.simgpu.forms import form_of
 from gpututor.simgpu.memory import Block
+from gpututor.simgpu.private.operators import TO_COPY
 from gpututor.simgpu.session import Session, phase
 from gpututor.simgpu.tensor import SimTensor, new
 
@@ -38,7 +39,7 @@ def to_card(session: Session, source: SimTensor, card: int, kwargs: dict[str, An
     dtype = kwargs.get("dtype") or source.form.dtype
     if source.host is not None:
         wanted = kwargs.get("memory_format")
-        host = torch.ops.aten._to_copy.default(source.host, dtype=dtype, memory_format=wanted)
+        host = TO_COPY(source.host, dtype=dtype, memory_format=wanted)
         size, stride = host.size(), host.stride()
     else:
         host, size, stride = None, source.form.size, source.form.stride

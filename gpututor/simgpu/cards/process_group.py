@@ -9,16 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
-from torch._C._distributed_c10d import ReduceOp, Work
+from torch.distributed import ReduceOp
+from torch.distributed.distributed_c10d import Work
 
-from gpututor.model.exchange import RanksExchange, WaitExchange
+from gpututor.model.exchange import RECEIVE, SEND, RanksExchange, WaitExchange
 from gpututor.model.host import PHASES
 from gpututor.simgpu.cards.ddp_seams import give_plain_memory
+from gpututor.simgpu.cards.numbers import fill, fold, numbers
+from gpututor.simgpu.private.asked import NAMES_BEFORE_2_13
+from gpututor.simgpu.private.device import ENGINE
+from gpututor.simgpu.private.ranks import WORLD
 from gpututor.simgpu.session import current, phase, thread
 from gpututor.simgpu.tensor import SimTensor
 
@@ -28,58 +32,6 @@ if TYPE_CHECKING:
 _ProcessGroup: Any = dist.ProcessGroup  # its stubs list overloads that torch itself never calls from Python
 Tensors = Sequence[torch.Tensor]
 Combine = Callable[[list[Any]], None]  # what all ranks of a group gave, in the group's order
-
-FOLDS: dict[Any, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
-    ReduceOp.SUM: torch.add,
-    ReduceOp.AVG: torch.add,
-    ReduceOp.PRODUCT: torch.mul,
-    ReduceOp.MIN: torch.minimum,
-    ReduceOp.MAX: torch.maximum,
-    ReduceOp.BAND: torch.bitwise_and,
-    ReduceOp.BOR: torch.bitwise_or,
-    ReduceOp.BXOR: torch.bitwise_xor,
-}
-
-
-def numbers(t: torch.Tensor) -> torch.Tensor | None:
-    """A tensor's values on the host, None with numerics off."""
-    return t.host if type(t) is SimTensor else t
-
-
-def fill(target: torch.Tensor, values: torch.Tensor | None) -> None:
-    """Write these values into a tensor, where there are any."""
-    host = numbers(target)
-    if host is not None and values is not None:
-        host.detach().copy_(values.reshape(host.shape))
-
-
-def fold(op: Any, given: Sequence[torch.Tensor]) -> torch.Tensor | None:
-    """The reduction of all ranks' values, in order of the ranks."""
-    hosts = [h for h in map(numbers, given) if h is not None]
-    if len(hosts) < len(given):
-        return None
-    kind = op.op if hasattr(op, "op") else op
-    known = next((f for k, f in FOLDS.items() if k == kind), None)
-    if known is None:
-        raise NotImplementedError(f"simulated ranks can't reduce with {kind}; use SUM, AVG, MIN, MAX or PRODUCT")
-    first = hosts[0]
-    if kind in (ReduceOp.SUM, ReduceOp.AVG) and all(h is first for h in hosts):  # ranks that do the same
-        return first * (len(hosts) if kind == ReduceOp.SUM else 1)
-    total = reduce(known, hosts)
-    return total / len(hosts) if kind == ReduceOp.AVG else total
-
-
-def ghosts(given: Any, kind: str, n: int) -> list[Any]:
-    """What `n` ranks gave that all do what one does; where each receives something else, in copies."""
-    shared = kind in ("all_reduce", "broadcast", "reduce", "all_gather", "barrier")
-    return [given] + [given if shared else _copied(given) for _ in range(n - 1)]
-
-
-def _copied(given: Any) -> Any:
-    if isinstance(given, torch.Tensor):
-        host = numbers(given)
-        return given if host is None else host.clone()
-    return type(given)(_copied(g) for g in given)
 
 
 class Exchanged(Work):
@@ -108,7 +60,7 @@ class Exchanged(Work):
     def get_future(self) -> Any:
         """A finished future. In a backward pass its end is what waits, as DDP's reducer does; else the call itself."""
         if thread.backward_depth:
-            torch.autograd.Variable._execution_engine.queue_callback(self.synchronize)
+            ENGINE.queue_callback(self.synchronize)
         else:
             self.wait()
         future: Any = torch.futures.Future()
@@ -121,7 +73,7 @@ class RanksGroup(_ProcessGroup):  # type: ignore[misc]
 
     def __init__(self, world: World, rank: int, ranks: tuple[int, ...]) -> None:
         super().__init__(rank, len(ranks))
-        self._world, self._rank, self._ranks = world, rank, ranks
+        self.world, self._rank, self._ranks = world, rank, ranks
         self.asks_for_pinned = False  # DDP looks for unused parameters
 
     def size(self) -> int:
@@ -135,7 +87,7 @@ class RanksGroup(_ProcessGroup):  # type: ignore[misc]
     @property
     def pg_name(self) -> str:
         """The name torch.distributed gave it."""
-        name: str = dist.distributed_c10d._world.pg_names[self]
+        name: str = WORLD.now().pg_names[self]
         return name
 
     @property
@@ -149,9 +101,9 @@ class RanksGroup(_ProcessGroup):  # type: ignore[misc]
         """Come to a collective and go on when all have; the last one to come combines the numbers."""
         on_card = type(tensor) is SimTensor
         card = tensor.form.device.index if isinstance(tensor, SimTensor) else thread.card
-        number = self._world.next_number()
+        number = self.world.next_number()
         exchange = RanksExchange(kind, n_bytes, self._ranks, number, card, PHASES[phase()])
-        self._world.meet(exchange, given, combine)
+        self.world.meet(exchange, given, combine)
         return Exchanged(value, number, card, wait_on_host=kind == "barrier" or not on_card)
 
     def allreduce(self, tensors: Tensors, opts: Any = None) -> Work:
@@ -220,8 +172,6 @@ class RanksGroup(_ProcessGroup):  # type: ignore[misc]
         """The same into one tensor."""
         return self.allgather([list(out.view(len(self._ranks), *tensor.shape).unbind(0))], [tensor], opts)
 
-    _allgather_base = all_gather_single  # its name before torch 2.13
-
     def reduce_scatter(self, outs: Tensors, parts: Any, opts: Any = None) -> Work:
         """Every rank gets its part of the reduction."""
         op = ReduceOp.SUM if opts is None else opts.reduceOp
@@ -238,8 +188,6 @@ class RanksGroup(_ProcessGroup):  # type: ignore[misc]
     def reduce_scatter_single(self, out: torch.Tensor, tensor: torch.Tensor, opts: Any = None) -> Work:
         """The same from one tensor."""
         return self.reduce_scatter([out], [list(tensor.view(len(self._ranks), *out.shape).unbind(0))], opts)
-
-    _reduce_scatter_base = reduce_scatter_single  # its name before torch 2.13
 
     def alltoall(self, outs: Tensors, tensors: Tensors, opts: Any = None) -> Work:
         """Rank i gets the i-th tensor of every rank."""
@@ -282,8 +230,42 @@ class RanksGroup(_ProcessGroup):  # type: ignore[misc]
         """All wait for all; the host too."""
         return self._meet("barrier", None, torch.empty(0), 0, lambda given: None, [])
 
-    def send(self, tensors: Tensors, dst: int, tag: int = 0) -> Work:
-        """Not there."""
-        raise NotImplementedError("send and recv between simulated ranks are not there; use broadcast or all_to_all")
+    # --- one rank to another ----------------------------------------------------------------------------------
 
-    recv = recv_anysource = send
+    def send(self, tensors: Tensors, dst: int, tag: int = 0) -> Work:
+        """A message to one rank of the group, which goes its way whether that rank waits for it or not."""
+        (tensor,) = tensors
+        exchange = self._message(SEND, (self._rank, dst), tensor)
+        self.world.mail.send(self.world, exchange, tensor)
+        return self._on_its_way(exchange, tensor)
+
+    def recv(self, tensors: Tensors, src: int, tag: int = 0) -> Work:
+        """The next message of one rank; others have their turn until it is sent."""
+        (tensor,) = tensors
+        exchange = self._message(RECEIVE, (src, self._rank), tensor)
+        self.world.mail.receive(self.world, exchange, tensor)
+        return self._on_its_way(exchange, tensor)
+
+    def recv_anysource(self, tensors: Tensors, tag: int = 0) -> Work:
+        """Not there."""
+        raise NotImplementedError(
+            "a simulated rank can't receive from whichever rank sends first, because ranks take turns and each run "
+            "must give the same times; say from which rank: dist.recv(tensor, src=0)"
+        )
+
+    def _message(self, kind: str, pair: tuple[int, int], tensor: torch.Tensor) -> RanksExchange:
+        if self.world.in_step:
+            raise NotImplementedError(
+                f"{kind} needs ranks that really run, and with in_step=True only rank 0 does; launch without in_step"
+            )
+        card = tensor.form.device.index if isinstance(tensor, SimTensor) else thread.card
+        ranks = self._ranks[pair[0]], self._ranks[pair[1]]
+        return RanksExchange(kind, tensor.nbytes, ranks, self.world.next_number(), card, PHASES[phase()])
+
+    def _on_its_way(self, exchange: RanksExchange, tensor: torch.Tensor) -> Work:
+        on_host = not isinstance(tensor, SimTensor)
+        return Exchanged([tensor], exchange.number, exchange.card, wait_on_host=on_host)
+
+
+for _old, _new in NAMES_BEFORE_2_13.items():
+    setattr(RanksGroup, _old, getattr(RanksGroup, _new))

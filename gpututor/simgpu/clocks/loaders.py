@@ -10,10 +10,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from torch.utils.data import dataloader
+from torch.utils.data import DataLoader
 
 from gpututor.model.tape import HostWork
 from gpututor.simgpu.clocks.paced import clock_of
+from gpututor.simgpu.private.modules import BaseLoaderIterator
 from gpututor.simgpu.session import current
 from gpututor.timeline import Activity
 
@@ -22,7 +23,7 @@ NEXT_BATCH = "next batch"
 
 def mark_loaders() -> None:
     """Wrap the making of every DataLoader's iterator, which starts its workers, and each of its steps."""
-    for owner, name in ((dataloader.DataLoader, "__iter__"), (dataloader._BaseDataLoaderIter, "__next__")):
+    for owner, name in ((DataLoader, "__iter__"), (BaseLoaderIterator, "__next__")):
         setattr(owner, name, _as_input(getattr(owner, name)))
 
 

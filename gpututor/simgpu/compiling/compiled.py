@@ -12,10 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch.utils import _pytree
 
 from gpututor.simgpu.compiling.guards import Guards, Version, input_bytes
 from gpututor.simgpu.compiling.regions import BACKWARD, FORWARD, Region
+from gpututor.simgpu.private.asked import ORIGINAL_MODULE
+from gpututor.simgpu.private.modules import modules_of, tree_flatten, tree_leaves, tree_unflatten
 from gpututor.simgpu.session import current
 from gpututor.simgpu.tensor import SimTensor
 from gpututor.simgpu.watching import listen, watch_of
@@ -72,7 +73,7 @@ class Code:
 
     def _on_simulated_gpu(self, args: Any, kwargs: Any) -> bool:
         """Whether a tensor of the call or of the module lies there, or none is seen, as in an optimizer's step."""
-        seen = [leaf for leaf in _pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        seen = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         if isinstance(self.of, torch.nn.Module):
             seen += self.of.parameters()
         return not seen or any(isinstance(t, SimTensor) for t in seen)
@@ -128,13 +129,13 @@ class _Exit(torch.autograd.Function):
 
 def _edge(function: Any, code: Code, version: Version, tree: Any) -> Any:
     """The same tree with its tensors that need a gradient sent through `function`."""
-    leaves, shape = _pytree.tree_flatten(tree)
+    leaves, shape = tree_flatten(tree)
     at = [k for k, leaf in enumerate(leaves) if type(leaf) is SimTensor and leaf.requires_grad]
     if not at or not torch.is_grad_enabled():
         return tree
     for k, passed in zip(at, function.apply(code, version, *[leaves[k] for k in at]), strict=True):
         leaves[k] = passed
-    return _pytree.tree_unflatten(leaves, shape)
+    return tree_unflatten(leaves, shape)
 
 
 # --- torch.compile itself ---------------------------------------------------------------------------------------
@@ -145,23 +146,23 @@ class Optimized(torch.nn.Module):
 
     def __init__(self, module: torch.nn.Module, options: dict[str, Any]) -> None:
         super().__init__()
-        self._orig_mod = module
-        self.__dict__["_code"] = Code(module, module, options)
+        setattr(self, ORIGINAL_MODULE, module)
+        self.__dict__["code"] = Code(module, module, options)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The module's own forward, compiled."""
-        return self.__dict__["_code"](*args, **kwargs)
+        return self.__dict__["code"](*args, **kwargs)
 
     def train(self, mode: bool = True) -> Optimized:
         """Set the module's own mode."""
-        self._orig_mod.train(mode)
+        modules_of(self)[ORIGINAL_MODULE].train(mode)
         return super().train(mode)
 
     def __getattr__(self, name: str) -> Any:
         try:
             return super().__getattr__(name)
         except AttributeError:
-            return getattr(self._modules["_orig_mod"], name)
+            return getattr(modules_of(self)[ORIGINAL_MODULE], name)
 
 
 def compile(model: Any = None, **options: Any) -> Any:  # noqa: A001  # torch's own name

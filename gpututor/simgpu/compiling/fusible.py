@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from gpututor.model.fusion import Node, Part
 from gpututor.model.kernels import Attention, Conv, Gemm, RnnStep, RowReduce, Stream
 from gpututor.model.spec import HostKind, KernelSpec
 from gpututor.model.tape import TapeOp
+from gpututor.simgpu.private.tensors import schema_of
 from gpututor.simgpu.tensor import SimTensor
 
 LIBRARY = (Gemm, Conv, RnnStep, Attention)
@@ -33,17 +35,22 @@ _written_places: dict[Any, tuple[tuple[int, ...], tuple[str, ...]]] = {}
 
 
 class Numbered:
-    """Memory blocks and their numbers, in the order in which they were met; and which were met already filled."""
+    """Memory blocks and their numbers, in the order in which they were met; and which were met already filled.
+
+    A block that the program lets go of is let go of here too, so that its memory serves again.
+    """
 
     def __init__(self) -> None:
-        self.numbers: dict[Any, int] = {}
+        self.numbers: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
+        self.n_met = 0
         self.outside: set[int] = set()
 
     def number(self, t: SimTensor, is_new: bool) -> int:
         """The number of the block that a tensor lies in."""
         k = self.numbers.get(t.block)
         if k is None:
-            k = self.numbers[t.block] = len(self.numbers)
+            k = self.numbers[t.block] = self.n_met
+            self.n_met += 1
             if not is_new:
                 self.outside.add(k)
         return k
@@ -78,7 +85,7 @@ def changed_by(op: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list[Sim
     """The arguments into which an op writes."""
     places = _written_places.get(op)
     if places is None:
-        schema = op._schema.arguments
+        schema = schema_of(op).arguments
         at = tuple(k for k, a in enumerate(schema) if a.alias_info is not None and a.alias_info.is_write)
         places = _written_places[op] = (at, tuple(schema[k].name for k in at))
     found = [args[k] for k in places[0] if k < len(args)] + [kwargs[n] for n in places[1] if n in kwargs]

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch.utils import _pytree
 
+from gpututor.simgpu.private.asked import DYNAMIC_DIMENSIONS
+from gpututor.simgpu.private.modules import tree_leaves
 from gpututor.simgpu.tensor import SimTensor
 
 MOST_VERSIONS = 8
@@ -52,11 +53,11 @@ def seen(values: Iterable[Any], *more: Any) -> tuple[tuple[Any, ...], Sizes, Siz
     fixed: list[Any] = [torch.is_grad_enabled(), *more]
     sizes: list[tuple[int | None, ...]] = []
     marked: list[tuple[int | None, ...]] = []
-    for leaf in _pytree.tree_leaves(list(values)):
+    for leaf in tree_leaves(list(values)):
         if isinstance(leaf, torch.Tensor):
             fixed.append((leaf.dtype, leaf.requires_grad, leaf.dim(), leaf.device.type))
             shape = tuple(leaf.size())
-            open_dims = getattr(leaf, "_dynamo_dynamic_indices", ())  # what torch._dynamo.mark_dynamic leaves there
+            open_dims = getattr(leaf, DYNAMIC_DIMENSIONS, ())
             sizes.append(shape)
             marked.append(tuple(None if d in open_dims else n for d, n in enumerate(shape)))
         elif type(leaf) is int:
@@ -101,5 +102,5 @@ def _opened(before: tuple[int | None, ...], now: tuple[int | None, ...]) -> tupl
 
 def input_bytes(values: Iterable[Any]) -> int:
     """Bytes of the simulated tensors among a call's arguments, parameters left out."""
-    leaves = _pytree.tree_leaves(list(values))
+    leaves = tree_leaves(list(values))
     return sum(t.form.n_bytes for t in leaves if type(t) is SimTensor and not isinstance(t, torch.nn.Parameter))

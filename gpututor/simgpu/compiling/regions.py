@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
 from gpututor.errors import GraphBreak
@@ -20,6 +19,7 @@ from gpututor.model.tape import CopyCall, GraphReplay, HostWork, Sync, TapeOp, U
 from gpututor.simgpu.compiling.fusible import RANDOM, Numbered, nodes_of, tensors_in
 from gpututor.simgpu.compiling.guards import COMPILE_BASE_NS, COMPILE_OP_NS, Version
 from gpututor.simgpu.graphs.capturing import without_kernels
+from gpututor.simgpu.private.modules import tree_leaves
 from gpututor.simgpu.watching import Listener
 from gpututor.timeline import Activity
 
@@ -31,15 +31,6 @@ FORWARD, BACKWARD = "compiled", "compiled_backward"
 CALLS = {phase: TapeOp("compiled call", HostKind.CALL, phase) for phase in (FORWARD, BACKWARD)}
 BREAKS = frozenset({HostKind.RNN, HostKind.SYNC})
 """Dynamo doesn't follow recurrent layers (torch/_dynamo/config.py, allow_rnn is off) nor values that the host reads."""
-
-
-def references(blocks: dict[Any, int]) -> list[int]:
-    """How many references there are to each block, those of the dictionary and of this loop included."""
-    return [getrefcount(block) for block in blocks]
-
-
-HELD_BY_US = references({object(): 0})[0]
-"""References to a block that nobody else holds; Python's versions count differently."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +183,7 @@ class Region(Listener):
         is elementwise (the partitioner's choice in torch/_functorch/partitioners.py); so it needn't be written.
         """
         numbers = self._memory.numbers
-        living = {k for k, n in zip(numbers.values(), references(numbers), strict=True) if n > HELD_BY_US}
+        living = set(numbers.values())
         if self.phase == FORWARD and outs is not None:
             given = {numbers.get(t.block) for t in tensors_in(list(_leaves(outs)))}
             living = {k for k in living if k in given or k in self._memory.outside or not self._cheap(k)}
@@ -210,7 +201,5 @@ def _copy_of_inputs(n_bytes: int, phase: str) -> TapeOp:
 
 
 def _leaves(value: Any) -> Iterable[Any]:
-    from torch.utils import _pytree
-
-    leaves: list[Any] = _pytree.tree_leaves(value)
+    leaves: list[Any] = tree_leaves(value)
     return leaves

@@ -11,6 +11,8 @@ import torch
 
 from gpututor.simgpu import streams
 from gpututor.simgpu.cuda.swaps import Swaps
+from gpututor.simgpu.private import asked
+from gpututor.simgpu.private.functions import cuda_utils
 from gpututor.simgpu.session import current
 
 CUDA_VERSION = "12.8"
@@ -69,15 +71,15 @@ def _different() -> dict[str, Any]:
     return {
         "is_available": lambda: True,
         "is_initialized": lambda: True,
-        "_lazy_init": _nothing,
-        "_lazy_call": lambda function, **_: function(),
-        "_is_in_bad_fork": lambda: False,
-        "_device_count_nvml": lambda: torch.cuda.device_count(),  # noqa: PLW0108  looked up when it is called
-        "_initialized": True,
+        asked.LAZY_INIT: _nothing,
+        asked.LAZY_CALL: lambda function, **_: function(),
+        asked.IN_BAD_FORK: lambda: False,
+        asked.COUNT_BY_NVML: lambda: torch.cuda.device_count(),  # noqa: PLW0108  looked up when it is called
+        asked.INITIALIZED: True,
         "device_of": device_of,
         "StreamContext": _stream_context,
         "stream": _stream_context,
-        "_utils": importlib.import_module("torch.cuda._utils"),
+        asked.UTILS: cuda_utils,
     }
 
 

@@ -14,14 +14,14 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-import torch.utils._device
 
-from gpututor.simgpu import files
+from gpututor.simgpu import files, rng
 from gpututor.simgpu.cuda import module as cuda_module
 from gpututor.simgpu.cuda import tensor_types as cuda_types
 from gpututor.simgpu.cuda.devices import cuda_device, there
 from gpututor.simgpu.cuda.swaps import Swaps
 from gpututor.simgpu.forms import DEVICE_NAME
+from gpututor.simgpu.private.functions import DeviceContext, builtin_table, device_constructors
 from gpututor.simgpu.tensor import SimTensor
 
 LIKE = ("zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like")
@@ -71,7 +71,7 @@ def as_cuda() -> Iterator[None]:
 
 
 def _put_names(swaps: Swaps) -> None:
-    torch.utils._device._device_constructors()  # filled now, while the names still are torch's own functions
+    device_constructors()  # filled now, while the names still are torch's own functions
     try:
         _tensors(swaps)
         _functions(swaps)
@@ -87,7 +87,7 @@ def _put_names(swaps: Swaps) -> None:
 
 def _tensors(swaps: Swaps) -> None:
     """What a script asks of a tensor, and the methods that move one."""
-    own_device = torch._C.TensorBase.device.__get__
+    own_device = torch.Tensor.device.__get__
     swaps.put(SimTensor, "device", property(lambda t: cuda_device(own_device(t).index or 0)))
     swaps.put(SimTensor, "is_cuda", property(lambda t: True))
     move = torch.Tensor.to
@@ -163,9 +163,7 @@ def _reading_first(original: Callable[..., Any], *, ours_by_default: bool = Fals
 
 def _known_to_jit(swaps: Swaps, original: Any, wrapper: Any) -> None:
     """TorchScript knows torch's functions by identity; let it know the wrapper as the same function."""
-    from torch.jit import _builtins
-
-    table = _builtins._get_builtin_table()
+    table = builtin_table()
     known = table.get(id(original))
     if known is not None:
         swaps.put_item(table, id(wrapper), known)
@@ -173,7 +171,7 @@ def _known_to_jit(swaps: Swaps, original: Any, wrapper: Any) -> None:
 
 def _default_device(swaps: Swaps) -> None:
     """`torch.set_default_device("cuda")` and `with torch.device("cuda"):`."""
-    context = torch.utils._device.DeviceContext
+    context = DeviceContext
     init, get_default = context.__init__, torch.get_default_device
 
     def read_init(self: Any, device: Any) -> None:
@@ -233,6 +231,7 @@ def _files_and_generators(swaps: Swaps) -> None:
         def __new__(cls, device: Any = "cpu") -> Any:
             return generator.__new__(cls, there(device))  # type: ignore[call-arg]
 
+    swaps.put(rng.Generator, "device", property(lambda g: cuda_device(g.home.index)))
     swaps.put(files, "HERE", files.HERE | {"cuda"})  # a file written on CUDA is at home here
     swaps.put(torch, "load", read_load)
     swaps.put(torch, "Generator", Generator)

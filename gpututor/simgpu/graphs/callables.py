@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.utils import _pytree
 
 from gpututor.simgpu import streams
 from gpututor.simgpu.graphs.graphs import CUDAGraph, Pool, graph, graph_pool_handle
+from gpututor.simgpu.private.modules import tree_flatten, tree_leaves, tree_unflatten
 from gpututor.simgpu.tensor import SimTensor
 
 WARMUPS = 3  # torch's default: some libraries choose their kernels in the first calls
@@ -61,11 +61,11 @@ def make_graphed_callables(
     with streams.StreamContext(side):
         for part in parts:
             for _ in range(num_warmup_iters):
-                outs = [o for o in _pytree.tree_leaves(part.call(*part.inputs)) if o.requires_grad]
+                outs = [o for o in tree_leaves(part.call(*part.inputs)) if o.requires_grad]
                 _gradients(outs, part.leaves, tuple(torch.ones_like(o) for o in outs), allow_unused_input)
     for part in parts:
         with graph(part.forward, pool=pool):
-            outs, part.shape = _pytree.tree_flatten(part.call(*part.inputs))
+            outs, part.shape = tree_flatten(part.call(*part.inputs))
         part.outputs = tuple(outs)
     for part in reversed(parts):
         _capture_backward(part, pool, allow_unused_input)
@@ -75,7 +75,7 @@ def make_graphed_callables(
 
 def _part(call: Any, args: Sequence[Any]) -> _Graphed:
     parameters = tuple(call.parameters()) if isinstance(call, torch.nn.Module) else ()
-    return _Graphed(call, tuple(_pytree.tree_leaves(list(args))), parameters, CUDAGraph())
+    return _Graphed(call, tuple(tree_leaves(list(args))), parameters, CUDAGraph())
 
 
 def _gradients(outs: Any, leaves: tuple[Any, ...], grads: tuple[Any, ...], allow_unused: bool) -> tuple[Any, ...]:
@@ -123,8 +123,8 @@ class _Replay(torch.autograd.Function):
 
 def _callable_of(part: _Graphed) -> Any:
     def graphed(*args: Any) -> Any:
-        outs = _Replay.apply(part, *_pytree.tree_leaves(list(args)), *part.parameters)
-        return _pytree.tree_unflatten(list(outs), part.shape)
+        outs = _Replay.apply(part, *tree_leaves(list(args)), *part.parameters)
+        return tree_unflatten(list(outs), part.shape)
 
     module = part.call
     if not isinstance(module, torch.nn.Module):

@@ -17,6 +17,7 @@ from gpututor.simgpu import rng
 from gpututor.simgpu.autograd import gradients
 from gpututor.simgpu.compiling.fusible import changed_by, tensors_in
 from gpututor.simgpu.dispatch import RESIZING, host_kwargs, on_host
+from gpututor.simgpu.private.tensors import schema_of
 from gpututor.simgpu.tensor import SimTensor
 from gpututor.simgpu.watching import Listener
 
@@ -85,7 +86,7 @@ class Capture(Listener):
         """Keep a copy of what the op will change and the capture must not."""
         if not self.numerics:
             return
-        places = CHANGES_UNSAID.get(op._schema.name.removeprefix("aten::"), ())
+        places = CHANGES_UNSAID.get(schema_of(op).name.removeprefix("aten::"), ())
         unsaid = [args[k] for k in places if k < len(args) and type(args[k]) is SimTensor]
         for t in [*changed_by(op, args, kwargs), *unsaid]:
             if id(t.block) in self._made or t.host is None:
@@ -162,7 +163,7 @@ class Capture(Listener):
 
 def _step_of(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outs: list[SimTensor]) -> Step | None:
     """How to compute one op again on the same memory; None for views and for changes of shape."""
-    schema = op._schema
+    schema = schema_of(op)
     if torch.Tag.inplace_view in op.tags or op in RESIZING or not (outs or schema.is_mutable):
         return None
     if any(a.alias_info is not None and not a.alias_info.is_write for a in schema.arguments):

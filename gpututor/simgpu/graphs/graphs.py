@@ -64,21 +64,21 @@ class _Pools:
         self.n_users[pool] = self.n_users.get(pool, 0) + 1
         for k, memory in enumerate(self.memories):
             if (pool, k) in self._aside:
-                memory._lots[-pool[1]] = self._aside.pop((pool, k))
+                memory.put_back(-pool[1], self._aside.pop((pool, k)))
             memory.use_stream(-pool[1])
 
     def end(self, pool: Pool, stream_numbers: list[int]) -> None:
         """Allocate from the current streams' memory again, and keep the pool aside."""
         for k, memory in enumerate(self.memories):
             memory.use_stream(stream_numbers[k])
-            self._aside[pool, k] = memory._lots.pop(-pool[1])
+            self._aside[pool, k] = memory.set_aside(-pool[1])
 
     def leave(self, pool: Pool) -> None:
         """A graph is gone; with the last one the pool can be given back."""
         self.n_users[pool] -= 1
         if not self.n_users[pool]:
             for k, memory in enumerate(self.memories):
-                memory._lots[-pool[1]] = self._aside.pop((pool, k))
+                memory.put_back(-pool[1], self._aside.pop((pool, k)))
 
 
 _pools: WeakKeyDictionary[Session, _Pools] = WeakKeyDictionary()

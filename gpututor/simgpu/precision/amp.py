@@ -16,12 +16,12 @@ from gpututor.simgpu import sparse
 from gpututor.simgpu.forms import DEVICE_NAME, DTYPE_NAME
 from gpututor.simgpu.precision import half_softmax
 from gpututor.simgpu.precision import lists as amp_lists
+from gpututor.simgpu.private.tensors import ExcludeKeys, is_view, keys, schema_of
 from gpututor.simgpu.tensor import SimTensor
 
 Kernel = Callable[..., Any]
 
-_KEYS = torch._C.DispatchKeySet(torch._C._dispatch_key_parse("AutocastPrivateUse1"))
-_Without = torch._C._ExcludeDispatchKeyGuard  # torch has no public way to leave autocast below itself
+_KEYS = keys("AutocastPrivateUse1")
 
 _CASTABLE = frozenset(dtype for dtype in DTYPE_NAME if dtype.is_floating_point and dtype is not torch.float64)
 
@@ -68,7 +68,7 @@ def is_kept(weight: torch.Tensor, dtype: torch.dtype) -> bool:
         weight.dtype is torch.float32
         and dtype is torch.get_autocast_dtype(DEVICE_NAME)
         and weight.is_leaf
-        and not weight._is_view()
+        and not is_view(weight)
         and torch.is_autocast_cache_enabled()
         and not torch.is_inference_mode_enabled()
     )
@@ -90,7 +90,7 @@ def in_one_dtype(op: Any, dtype_of: Callable[[tuple[Any, ...]], torch.dtype], ke
     """A kernel that casts every argument to the dtype that `dtype_of` finds, then runs `op`."""
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        with _Without(_KEYS):
+        with ExcludeKeys(_KEYS):
             dtype = dtype_of(args)
             args = tuple([cast(a, dtype, keep) for a in args])
             return op(*args, **{k: cast(v, dtype, keep) for k, v in kwargs.items()}) if kwargs else op(*args)
@@ -100,10 +100,10 @@ def in_one_dtype(op: Any, dtype_of: Callable[[tuple[Any, ...]], torch.dtype], ke
 
 def writes_float32(op: Any) -> Kernel:
     """A kernel that asks `op` for float32 where the caller named no dtype."""
-    at = next(k for k, a in enumerate(op._schema.arguments) if a.name == "dtype")
+    at = next(k for k, a in enumerate(schema_of(op).arguments) if a.name == "dtype")
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        with _Without(_KEYS):
+        with ExcludeKeys(_KEYS):
             dtype = args[at] if len(args) > at else kwargs.get("dtype")
             if dtype is None and can_be_cast(args[0]):
                 dtype = torch.float32
@@ -119,9 +119,9 @@ def appends_float32(op: Any) -> Kernel:
     """A kernel for an op without a dtype, which runs `op`, its overload with one."""
 
     def kernel(*args: Any, **kwargs: Any) -> Any:
-        with _Without(_KEYS):
+        with ExcludeKeys(_KEYS):
             dtype = torch.float32 if can_be_cast(args[0]) else args[0].dtype
-            names = [a.name for a in op._schema.arguments]
+            names = [a.name for a in schema_of(op).arguments]
             given = {**dict(zip(names, args, strict=False)), **kwargs}
             defaults = {"p": 2, "keepdim": False}  # CUDA hands on norm's own defaults
             return op(**{name: given.get(name, defaults.get(name)) for name in names if name != "dtype"}, dtype=dtype)

@@ -14,12 +14,13 @@ import torch
 from gpututor.simgpu.forms import Form, form_of
 from gpututor.simgpu.memory import Block
 from gpututor.simgpu.plans import Plan, cost_of, short_name
+from gpututor.simgpu.private import operators
 from gpututor.simgpu.session import Session, phase
 from gpututor.simgpu.special import special
 from gpututor.simgpu.tensor import SimTensor, new
 
 aten = torch.ops.aten
-WHOLE = {aten.softmax.int: aten._softmax.default, aten.log_softmax.int: aten._log_softmax.default}
+WHOLE = {aten.softmax.int: operators.SOFTMAX, aten.log_softmax.int: operators.LOG_SOFTMAX}
 """For each op that a program calls the one that does it whole."""
 
 _plans: dict[tuple[Any, ...], tuple[Plan, Form]] = {}
@@ -39,7 +40,7 @@ def forward(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, 
     return one_kernel(session, op, args, torch.float32, lambda: op(x.host.float(), dim, False), (x,))
 
 
-@special(aten._softmax_backward_data.default, aten._log_softmax_backward_data.default)
+@special(operators.SOFTMAX_BACKWARD, operators.LOG_SOFTMAX_BACKWARD)
 def backward(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Its gradient, in halves."""
     grad, out, dim, dtype = args

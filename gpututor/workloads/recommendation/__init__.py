@@ -1,0 +1,1 @@
+"""What somebody may like."""

@@ -1,0 +1,1 @@
+"""Single layers, recurrent kernels and optimizers, as kernel benchmarks time them."""

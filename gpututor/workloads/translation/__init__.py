@@ -1,0 +1,1 @@
+"""Translation with recurrent networks: `gnmt.py`, its batches in `gnmt_batches.py`."""

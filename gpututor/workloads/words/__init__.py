@@ -1,0 +1,1 @@
+"""The next word, by recurrent networks."""

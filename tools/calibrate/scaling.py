@@ -1,0 +1,2 @@
+"""Scaling."""
+from __future__ import annotations
