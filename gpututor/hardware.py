@@ -66,7 +66,10 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The computer around a card. `costs` are microseconds by name of the cost; `n_cpus` counts hardware threads."""
+    """The computer around a card. `costs` are microseconds by name of the cost; `n_cpus` counts hardware threads.
+
+    `costs_error_share` is how far they may be off where `gpututor calibrate` measured them, and None where nobody did.
+    """
 
     name: str
     cpu: str
@@ -77,6 +80,7 @@ class Host:
     sync_us: float
     sources: Mapping[str, str]
     note: str = ""
+    costs_error_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from statistics import NormalDist
 from types import MappingProxyType
 
 from gpututor.errors import LinkNotKnown
@@ -14,10 +15,8 @@ from gpututor.tables import Entry, named, read_table
 
 _FIELDS = frozenset(
     "name kind peer_access copy_gb_per_s copy_us bus_gb_per_s shared_gb_per_s half_mb start_us hop_us n_blocks "
-    "exposed_gb_per_s other_share sources note".split()
+    "busy_share beside_share late_share sources note".split()
 )
-OLDEST_WITHOUT_PEER_ACCESS = 7.5
-"""Compute capability from which GeForce cards have no peer access over PCIe. Source: issues of NVIDIA/nccl."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,9 @@ class Link:
     `copy_bytes_per_s` and `copy_us` belong to one copy from card to card; without `peer_access` it goes through
     host memory. `bus_bytes_per_s`, `half_bytes`, `start_us` and `hop_us` are constants of a collective, whose
     kernel takes `n_blocks` SMs. `shared_bytes_per_s` is None where cards don't take bandwidth from each other.
-    `exposed_bytes_per_s` and `other_share` are what whole training runs show, overlap included; None for networks.
+    `busy_share` is how much of `bus_bytes_per_s` a collective reaches in a training step, beside other kernels.
+    `beside_share` is what other kernels lose of their pace while a collective moves data, beyond its SMs. Cards of one
+    kind differ: `late_share` is the spread of their times, of which `late_of` makes what all wait for the slowest.
     """
 
     name: str
@@ -41,20 +42,33 @@ class Link:
     start_us: float
     hop_us: float
     n_blocks: int
-    exposed_bytes_per_s: float | None
-    other_share: float | None
+    busy_share: float
+    beside_share: float
+    late_share: float
     sources: Mapping[str, str]
     note: str = ""
 
     def bus_of(self, n: int) -> float:
         """Bus rate with `n` cards at it, in bytes per second.
 
-        >>> link("pcie-geforce").bus_of(2) / 1e9, round(link("pcie-geforce").bus_of(8) / 1e9, 2)
-        (5.1, 0.62)
+        >>> switch = link("pcie3-switch")
+        >>> switch.bus_of(2) / 1e9, round(switch.bus_of(8) / 1e9, 1)
+        (12.3, 8.8)
         """
         if self.shared_bytes_per_s is None or n <= 2:
             return self.bus_bytes_per_s
         return 1 / (1 / self.bus_bytes_per_s + (n - 2) / self.shared_bytes_per_s)
+
+    def busy(self) -> Link:
+        """The link as collectives of a training step find it."""
+        return self if self.busy_share == 1 else replace(self, bus_bytes_per_s=self.busy_share * self.bus_bytes_per_s)
+
+    def late_of(self, n: int) -> float:
+        """By which share of its time the slowest of `n` cards is expected behind the usual one.
+
+        The largest of n normal deviations. Source: Blom 1958, Statistical Estimates and Transformed Beta-Variables.
+        """
+        return 0.0 if n < 2 else self.late_share * NormalDist().inv_cdf((n - 0.375) / (n + 0.25))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +108,22 @@ def wiring(machine: Machine, network: str | None = None) -> Wiring:
     """
     _, machines, usual = _tables()
     entry = machines.get(machine.name)
-    within = entry.text("cards") if entry else usual[_kind_of(machine.card, machine.n_cards)]
+    within = entry.text("cards") if entry else usual[_kind_of(machine.card)]
     return Wiring(link(within), link(network or (entry.text("network") if entry else usual["network"])))
 
 
-def _kind_of(card: Card, n_cards: int) -> str:
-    """Which of the usual links joins cards of this kind."""
+def _kind_of(card: Card) -> str:
+    """Which of the usual links joins cards of this kind.
+
+    GeForce cards from RTX 20 on have no peer access over PCIe. Source: issues of NVIDIA/nccl.
+    """
     geforce = card.name.startswith(("GTX", "RTX", "TITAN"))
     if card.nvlink_bytes_per_s and not geforce and "SXM" in card.name:
         return card.architecture if card.architecture in ("Volta", "Ampere", "Hopper", "Blackwell") else "pascal"
+    old = card.architecture in ("Kepler", "Maxwell", "Pascal")
     if geforce:
-        return "geforce" if float(card.compute_capability) >= OLDEST_WITHOUT_PEER_ACCESS else "pascal_geforce"
-    return "pascal" if float(card.compute_capability) < 7 else "pcie"
+        return "pascal_geforce" if old else "geforce"
+    return "pascal" if old else f"pcie{min(5, max(3, card.pcie_gen))}"
 
 
 @cache
@@ -120,7 +138,7 @@ def _tables() -> tuple[Mapping[str, Link], Mapping[str, Entry], Mapping[str, str
 
 def _read(name: str, entry: Entry) -> Link:
     entry.only(_FIELDS)
-    shared, exposed = entry.maybe_number("shared_gb_per_s"), entry.maybe_number("exposed_gb_per_s")
+    shared = entry.maybe_number("shared_gb_per_s")
     peer_access = entry.fields.get("peer_access")
     if not isinstance(peer_access, bool):
         raise entry.refuse("peer_access", f"holds {peer_access!r}, where true or false is needed")
@@ -136,8 +154,9 @@ def _read(name: str, entry: Entry) -> Link:
         start_us=entry.number("start_us"),
         hop_us=entry.number("hop_us"),
         n_blocks=entry.count("n_blocks"),
-        exposed_bytes_per_s=None if exposed is None else 1e9 * exposed,
-        other_share=entry.maybe_number("other_share"),
+        busy_share=entry.maybe_number("busy_share") or 1.0,
+        beside_share=entry.maybe_number("beside_share") or 0.0,
+        late_share=entry.maybe_number("late_share") or 0.0,
         sources=entry.words("sources"),
         note=entry.text("note", ""),
     )

@@ -1,7 +1,8 @@
 """A run measured on the reader's own GPU, beside what the model expects of the same card.
 
 The card is known by its name. The host is not: its costs are those of a host from our tables, and how much that
-may matter is found by pricing the same work on every host that we have.
+may matter is found by pricing the same work on every host that we have. Where `gpututor calibrate` measured the
+reader's host, that one is taken instead.
 """
 
 from __future__ import annotations
@@ -10,18 +11,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gpututor.cards import Host, Machine, find_card, hosts, machine_for
-from gpututor.errors import TimelineError
+from gpututor import own_machine
+from gpututor.cards import Card, Host, Machine, find_card, hosts, machine_for, scaled
+from gpututor.errors import CalibrationDamaged, TimelineError
 from gpututor.expect import Band, Comparison, compare, differences
+from gpututor.expect.accuracy import BUSY, error_of, together
 from gpututor.ledger import SLOW, UNFILLED, Account, Ledger, charge
 from gpututor.model.tape import Tape
 from gpututor.replay import play
 from gpututor.text import duration, percent
 from gpututor.timeline import Label, Timeline
-
-ERROR_SHARE = 0.3
-"""How far models made from the same published measurements missed on unusual networks, as the README says. Ours has
-been held against no measured job yet, so this is a loan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +83,9 @@ def standing_in(label: Label) -> StandIn | None:
     if card is None:
         return None
     usual = machine_for(card.name)
+    calibrated = _calibrated(label, card)
+    if calibrated is not None:
+        return calibrated
     own = label.host or "not known"
     like = host_like(label.host)
     if like is None:
@@ -98,6 +100,21 @@ def standing_in(label: Label) -> StandIn | None:
         "recorded or assumed elsewhere, and is the large unknown here."
     )
     return StandIn(replace(usual, name=name, host=like), words)
+
+
+def _calibrated(label: Label, card: Card) -> StandIn | None:
+    """This computer as `gpututor calibrate` measured it, where the run was measured on its processor; else None."""
+    try:
+        found = own_machine.load()
+    except CalibrationDamaged:
+        return None  # the command that wrote it says so; here another host does
+    if found is None or not found.host.cpu or found.host.cpu != label.host:
+        return None
+    words = (
+        f"The model's host is your own, as `gpututor calibrate` measured it on {found.measured_at[:10]}; what it needs "
+        f"for a launch may be off by {percent(found.host.error_share)}."
+    )
+    return StandIn(own_machine.machine_here(card.name), words)
 
 
 def host_like(cpu: str | None) -> Host | None:
@@ -117,19 +134,31 @@ def _model_numbers(cpu: str) -> set[str]:
 
 
 def step_band(tape: Tape, machine: Machine) -> Band:
-    """The time of a step on this machine, between the quickest and the slowest host of our tables in it.
+    """The time of a step on this machine with its room.
+
+    A host that was calibrated is taken a little quicker and slower, as far as it may be off, and what that does to the
+    step counts together with the model's own error. Any other is taken for each host of our tables, from the quickest
+    to the slowest, with the model's own error on top. That error is the one on runs whose host doesn't matter.
 
     Raises:
         TimelineError: the run has no steps.
     """
+    step_ns, (own_share, source) = _step_ns(tape, machine), error_of(BUSY)
+    off_share = machine.host.costs_error_share
+    if off_share is not None:
+        bounds = [scaled(machine.host.costs, times) for times in (1 / (1 + off_share), 1 + off_share)]
+        quick_ns, slow_ns = (_step_ns(tape, replace(machine, host=replace(machine.host, costs=c))) for c in bounds)
+        low_share, high_share = (together(own_share, other / step_ns - 1) for other in (step_ns**2 / quick_ns, slow_ns))
+        words = f"the model with your host {percent(off_share)} quicker and slower, together with {source}"
+        return Band(step_ns / (1 + low_share), step_ns, step_ns * (1 + high_share), "ns", words)
     different = {tuple(host.costs.items()): host for host in hosts().values()}
     steps_ns = [_step_ns(tape, replace(machine, host=host)) for host in different.values()]
     return Band(
-        min(steps_ns) / (1 + ERROR_SHARE),
-        _step_ns(tape, machine),
-        max(steps_ns) * (1 + ERROR_SHARE),
+        min(*steps_ns, step_ns) / (1 + own_share),
+        step_ns,
+        max(*steps_ns, step_ns) * (1 + own_share),
         "ns",
-        f"the model with each of our hosts, and {percent(ERROR_SHARE)} for its own error",
+        f"the model with each of our hosts, and {percent(own_share)} for its own error: {source}",
     )
 
 

@@ -1,7 +1,8 @@
-"""Where the lessons and the tables lie: inside an installed package, or beside it in a clone."""
+"""Where the lessons and the tables lie, inside an installed package or beside it in a clone; and a reader's folder."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from gpututor.errors import DataFileError
@@ -38,3 +39,10 @@ def lessons_dir() -> Path:
         DataFileError: neither the package nor the clone around it holds lessons.
     """
     return _folder("_lessons", "lessons", "[0-9][0-9]_*.py")
+
+
+def home() -> Path:
+    """The folder of everything kept for learners: GPUTUTOR_HOME, else the system's place for a user's data."""
+    import platformdirs
+
+    return Path(os.environ.get("GPUTUTOR_HOME") or platformdirs.user_data_path("gpututor", appauthor=False))

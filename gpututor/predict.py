@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gpututor.expect import Band
-from gpututor.expect.accuracy import regime_of, step_band, util_band
+from gpututor.expect.accuracy import band_for, regime_of, util_band
 from gpututor.ledger import Ledger, charge
 from gpututor.lookup import machine_named
+from gpututor.model import constants
+from gpututor.model.generation import constants_with
 from gpututor.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -29,6 +34,7 @@ class Prediction:
     n_per_step: float  # on one card, in the workload's unit
     unit: str
     timeline: Timeline
+    _ledgers: list[Ledger] = field(default_factory=list, init=False, repr=False, compare=False)  # none or the one
 
     @property
     def per_s(self) -> float:
@@ -38,7 +44,11 @@ class Prediction:
     @property
     def ledger(self) -> Ledger:
         """Where the first card's time went."""
-        return charge(self.timeline, self.machine.card, device=0 if self.setting.n_cards > 1 else None)
+        if not self._ledgers:
+            with _without_collecting():
+                device = 0 if self.setting.n_cards > 1 else None
+                self._ledgers.append(charge(self.timeline, self.machine.card, device=device))
+        return self._ledgers[0]
 
     @property
     def regime(self) -> str:
@@ -48,7 +58,7 @@ class Prediction:
     @property
     def band(self) -> Band:
         """The step's time in nanoseconds with the room that our accuracy on such runs asks for."""
-        return step_band(self.timeline, self.ledger, self.machine.host.costs_error_share)
+        return band_for(1e9 * self.step_s, "ns", self.regime, self.machine.host.costs_error_share)
 
     @property
     def util_band(self) -> Band:
@@ -56,10 +66,13 @@ class Prediction:
         return util_band(self.timeline, self.ledger, self.machine.host.costs_error_share)
 
 
-def predict(workload: Workload, setting: Setting, machine: str | Machine | None = None) -> Prediction:
+def predict(
+    workload: Workload, setting: Setting, machine: str | Machine | None = None, torch: str | None = None
+) -> Prediction:
     """What `workload` takes on `machine`, by running its steps on the simulated GPU without numerics.
 
-    On several cards rank 0 runs and the others are taken to do what it does.
+    On several cards rank 0 runs and the others are taken to do what it does, the slowest of them a little later.
+    `torch` is the version that ran there, for comparing with old measurements; by default a recent one.
 
     Raises:
         SettingNotPossible: the workload isn't run in this way.
@@ -73,7 +86,7 @@ def predict(workload: Workload, setting: Setting, machine: str | Machine | None 
         wanted = replace(wanted, n_cards=setting.n_cards)
     found: list[Job] = []
     n_steps, n_warmup = (1, 1) if workload.long_step else (N_STEPS, N_WARMUP)
-    with number_formats(setting):
+    with number_formats(setting), constants.other(constants_with(torch)):
         if setting.n_cards == 1:
 
             def step(k: int) -> object:
@@ -82,7 +95,8 @@ def predict(workload: Workload, setting: Setting, machine: str | Machine | None 
                 return found[0].step(k)
 
             tape = tape_steps(step, n_steps=n_steps, warmup=n_warmup, machine=wanted, numerics=False)
-            timeline = tape.price(wanted)
+            with _without_collecting():
+                timeline = tape.price(wanted)
         else:
             from gpututor.simgpu.cards.distributed import tape_ranks
 
@@ -93,7 +107,20 @@ def predict(workload: Workload, setting: Setting, machine: str | Machine | None 
             tapes = tape_ranks(
                 make, wanted, setting.n_cards, n_steps=n_steps, warmup=n_warmup, numerics=False, in_step=True
             )
-            timeline = tapes.price(wanted)
+            with _without_collecting():
+                timeline = tapes.price(wanted, as_in_training=True)
     n_per_step = found[0].n_per_step
     step_s = timeline.duration_ns / n_steps / 1e9
     return Prediction(workload.name, setting, wanted, step_s, n_per_step, workload.unit, timeline)
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """A block without Python's search for circles of objects: a long step has 400,000 spans, and no circle."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()

@@ -149,7 +149,7 @@ def host_sweep(path: Path, machine: Machine, factors: Sequence[float], step: int
 
 # --- what the answer hangs on ----------------------------------------------------------------------------------------
 
-PYTHON = ("python", "python_view", "python_optimizer", "python_list")
+PYTHON = ("python", "python_module", "python_view", "python_optimizer", "python_list")
 FRAMEWORK = tuple(name for name in COST_NAMES if name not in (*PYTHON, "launch", "copy_latency"))
 
 

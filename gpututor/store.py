@@ -18,10 +18,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import platformdirs
 from filelock import FileLock, Timeout
 
 from gpututor.errors import ProgressDamaged
+from gpututor.paths import home
 from gpututor.results import Results, now_utc, write_at_once
 
 FORMAT, VERSION = "gpututor-progress", 1
@@ -37,11 +37,6 @@ class Try:
 
     answer: Any
     at: str
-
-
-def home() -> Path:
-    """The folder of everything kept for learners: GPUTUTOR_HOME, else the system's place for a user's data."""
-    return Path(os.environ.get("GPUTUTOR_HOME") or platformdirs.user_data_path("gpututor", appauthor=False))
 
 
 def file_key(name: str) -> str:

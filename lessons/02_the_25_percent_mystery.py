@@ -27,6 +27,7 @@ with app.setup(hide_code=True):
     from gpututor.causes.kept import causes_in_file
     from gpututor.exercises import ex02
     from gpututor.expect import Band, compare
+    from gpututor.expect.accuracy import step_band, util_band
     from gpututor.jobs.tutorial import TUTORIAL_STEPS
     from gpututor.ledger import rows, waits
     from gpututor.references import reference
@@ -295,7 +296,13 @@ def seen_beside(played):
     gt.figure(
         "What others saw",
         played.ledger.label,
-        gt.expected_table([("One step", compare(_band, played.step_ns))]),
+        gt.expected_table(
+            [
+                ("Our step among theirs", compare(_band, played.step_ns)),
+                ("Their step in our band", compare(step_band(played.timeline, played.ledger), _steps.value)),
+                ("His busy share in our band", compare(util_band(played.timeline, played.ledger), SEEN.value)),
+            ]
+        ),
         note=f"{_steps.note} Nothing in the simulated machine was set to these numbers.",
     )
     return

@@ -100,7 +100,7 @@ def test_machines_as_json_names_card_and_host(run):
     ("arguments", "sentence"),
     [
         pytest.param(["cards", "V101"], 'gpututor: no card is called "V101". Did you mean', id="card"),
-        pytest.param(["cardz"], 'gpututor: no command is called "cardz". Did you mean cards?', id="command"),
+        pytest.param(["cardz"], 'gpututor: no command is called "cardz". Did you mean cards', id="command"),
         pytest.param(["cards", "--jsn"], "gpututor: No such option", id="option"),
         pytest.param(["lessons", "--port", "70000"], "gpututor: Invalid value for '--port': 70000", id="port"),
         pytest.param(["lessons", "--host", "no.such.name.invalid"], "gpututor: no address is called", id="host"),

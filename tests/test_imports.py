@@ -22,6 +22,7 @@ ORDER = (
     ("timeline_file",),
     ("paths", "tables", "hardware"),
     ("cards", "references", "links"),
+    ("own_machine",),
     ("lookup",),
     ("model",),
     ("recording",),
@@ -33,15 +34,16 @@ ORDER = (
     ("lab",),
     ("experiments",),
     ("ledger",),
+    ("expect",),
     ("predict",),
     ("replay",),
     ("one_kernel",),
     ("causes",),
-    ("expect",),
     ("own_gpu",),
     ("charts",),
     ("results",),
     ("store",),
+    ("calibration",),
     ("page",),
     ("exercises",),
     ("run",),
@@ -52,7 +54,7 @@ ORDER = (
 LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}
 
 # Where torch may be imported when a module is loaded. The lab's worker and the recorder ask for it inside functions.
-MAY_LOAD_TORCH = {"simgpu", "measure", "workloads", "jobs", "bench"}
+MAY_LOAD_TORCH = {"simgpu", "measure", "workloads", "jobs", "calibration", "bench"}
 HEAVY = {"torch", "marimo", "altair", "pynvml", "numpy"}
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

@@ -77,6 +77,16 @@ def test_gauges_ledger_cause_and_money_are_printed(printed):
         assert words in text
 
 
+def test_the_room_around_step_and_utilization_is_printed_with_its_source(printed):
+    assert re.search(r"Expect .* to .* a step on a real one, and .* to .* in nvidia-smi, by our accuracy on", printed())
+
+
+def test_the_predicted_step_lies_in_its_band(data):
+    low, high = data["bands"]["step_ns"]
+
+    assert low < data["step_ns"] < high
+
+
 def test_the_machine_may_be_a_card(printed):
     assert "Simulated H100-SXM · one card of p5.48xlarge" in printed("--machine", "H100")
 

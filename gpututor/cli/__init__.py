@@ -18,7 +18,16 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "machines": ("gpututor.cli.hardware", "machines_command", "List rented and owned machines with their prices."),
     "run": ("gpututor.cli.run", "run_command", "Run your training script on a card that isn't there."),
     "job": ("gpututor.cli.job", "job_command", "Train a job on a simulated machine; see where its time goes."),
-    "bench": ("gpututor.cli.bench", "bench_command", "Measure how quick we are here, and how near to published speeds."),
+    "bench": (
+        "gpututor.cli.bench",
+        "bench_command",
+        "Measure how quick we are here, and how near to published speeds.",
+    ),
+    "calibrate": (
+        "gpututor.cli.calibrate",
+        "calibrate_command",
+        "Measure this machine, to predict it better.",
+    ),
     "lessons": ("gpututor.cli.lessons", "lessons_command", "Open the course in a browser."),
 }
 

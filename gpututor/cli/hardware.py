@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpututor import own_machine
 from gpututor.cards import Card, Machine, card, cards, machines
+from gpututor.errors import CalibrationDamaged
 from gpututor.text import dollars, percent, quantity
 
 if TYPE_CHECKING:
@@ -53,6 +55,19 @@ def machines_command(as_json: bool) -> None:
         price = ("–", "–") if m.usd_per_hour is None else (_price(m.usd_per_hour), dollars(m.usd_per_card_hour))
         table.add_row(m.name, m.provider, n_cards + m.card.name, m.host.cpu, str(m.host.n_cpus), *price, m.price_basis)
     _show(table)
+    click.echo(_own_machine())
+
+
+def _own_machine() -> str:
+    """Whether the reader's own computer is among the machines."""
+    try:
+        found = own_machine.load()
+    except CalibrationDamaged as error:
+        return f"Your own computer is none of them: {error}."
+    if found is None:
+        return "Your own computer is none of them until `gpututor calibrate` has measured it."
+    name = '"here"' if found.card else '"T4 here", and so with any card,'
+    return f"{name} is your own computer, calibrated on {found.measured_at[:10]} ({found.host.cpu or 'its own CPU'})."
 
 
 def card_fields(shown: Card) -> dict[str, object]:

@@ -17,10 +17,13 @@ import click
 from gpututor import timeline_file
 from gpututor.causes import Finding, find_causes
 from gpututor.errors import ExperimentError, NotKnown
+from gpututor.expect import Band
+from gpututor.expect.accuracy import step_band, util_band
 from gpututor.jobs.tutorial import TUTORIAL_STEPS
 from gpututor.lookup import machine_named
 from gpututor.progress import Progress, Stopped
 from gpututor.replay import Played, Sensitivity, play_file, read_tape, sensitivity
+from gpututor.run.report_json import bands
 
 if TYPE_CHECKING:
     from gpututor.cards import Machine
@@ -66,6 +69,13 @@ class Ran:
     varied: Sensitivity | None
 
     @property
+    def bands(self) -> tuple[Band, Band]:
+        """The room around the step's time and around its utilization."""
+        played = self.played
+        seen = played.timeline, played.ledger, played.machine.host.costs_error_share
+        return step_band(*seen), util_band(*seen)
+
+    @property
     def usd(self) -> float | None:
         """US dollars for an epoch, or None where the machine has no price."""
         return self.played.ledger.usd_per_epoch(self.job.n_samples, self.played.machine.usd_per_hour)
@@ -90,7 +100,8 @@ def job_command(
     \b
     The JSON object has: job, machine, card, torch; n_steps_asked, n_steps_done,
     n_steps_accounted (the last ones); step_ns; busy_share, sm_fill_share, mfu
-    (each null if not known); ledger: {account: {ns, share}}; findings: [{cause,
+    (each null if not known); bands: {step_ns, gpu_util_share: each [low, high],
+    source}, how far to trust them; ledger: {account: {ns, share}}; findings: [{cause,
     share, evidence: {name: {value, unit}}, change, lesson}]; money: {usd_per_hour,
     price_basis, n_samples, epoch_s, usd_per_epoch}; sensitivity: null unless asked
     for, else {n_steps, busy_share, step_ns, moved: [{lever, times, busy_share,
@@ -198,6 +209,7 @@ def as_data(name: str, ran: Ran) -> dict[str, Any]:
         "busy_share": ledger.gpu_util_share,
         "sm_fill_share": ledger.sm_fill_share,
         "mfu": ledger.mfu,
+        "bands": bands(*ran.bands),
         "ledger": {a.value: {"ns": ns, "share": ledger.share(a)} for a, ns in ledger.charged_ns.items()},
         "findings": [_finding(each) for each in ran.findings],
         "money": {

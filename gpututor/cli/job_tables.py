@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from gpututor.causes import Finding
+from gpututor.expect.accuracy import in_words
 from gpututor.ledger import MEANING, Ledger, rows
 from gpututor.replay import Moved, Sensitivity
 from gpututor.text import NBSP, dollars, duration, percent
@@ -32,6 +33,7 @@ def print_run(ran: Ran) -> None:
     label = ledger.label
     console.print(f"[bold]Simulated[/bold] {label.card} · {label.host} · {label.what}")
     console.print(f"{_steps(ran)}, {duration(ran.played.step_ns)} each")
+    console.print(f"{in_words(*ran.bands)}.")
     console.print(f"Trained on this computer's CPU with torch {ran.torch}; the clock is a model.")
     console.print(ledger_table(ledger, with_meaning=console.width >= WIDTH_FOR_MEANING))
     for found in ran.findings[:N_FINDINGS]:

@@ -44,7 +44,7 @@ class ScriptCommand(click.Command):
     epilog="Options of gpututor stand before the script; what follows it is the script's own.",
 )
 @click.option("--gpu", help='A card ("A100-SXM4-80GB"), or "here" to measure the GPU of this machine.')
-@click.option("--machine", help='A machine ("p4d.24xlarge") instead of the usual one for the card.')
+@click.option("--machine", help='A machine ("p4d.24xlarge") instead of the usual one; "here" is your own.')
 @click.option("-m", "module", metavar="MODULE", help="Run a module as `python -m` does.")
 @click.option("--steps", type=click.IntRange(1), help="Stop after so many steps in the ledger.")
 @click.option("--skip", type=click.IntRange(0), default=DEFAULT_SKIP, show_default=True, help="Steps before them.")
@@ -124,6 +124,8 @@ def chosen_machine(gpu: str | None, machine: str | None) -> Machine:
     """
     if machine is None:
         return machine_named(gpu)
+    if gpu is not None and machine.casefold() == HERE:
+        return machine_named(f"{gpu} {HERE}")
     chosen = machine_named(machine)
     if gpu is not None and machine_for(gpu).card.name != chosen.card.name:
         raise CannotRun(f"{chosen.name} has the card {chosen.card.name}, not {gpu}; leave --gpu out, or --machine")

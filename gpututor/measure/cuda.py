@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from gpututor.errors import NoKernels, NoSteps, StepFailed, WrongDevice
 from gpututor.measure.nvml import Readings
+from gpututor.own_machine import cpu_name
 from gpututor.recording import NEVER_WAITS, OUR_WAIT, Recording, StepFunction, as_number, call, never_waits, ran_out
 from gpututor.text import duration, percent
 from gpututor.timeline import Origin, Timeline
@@ -209,14 +210,3 @@ def _notes(timeline: Timeline, n_asked: int, unwatched_ns: int | None, readings:
         reason = readings.reasons.get("kernel_time_share", "no reason given")
         notes.append(f"the driver's own gauge could not be read ({reason})")
     return notes
-
-
-def cpu_name() -> str | None:
-    """What this machine's processor calls itself, or None where the system doesn't say."""
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip() or None
-    except OSError:
-        pass
-    return platform.processor() or None

@@ -5,6 +5,7 @@ Source of the sizes: PyTorch, c10/cuda/CUDACachingAllocator.cpp at commit 001074
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Protocol
 
 from gpututor.model.allocator_counts import Counts
@@ -96,6 +97,14 @@ class Lot:
         self.keep_bytes = 0 if small else SMALL_BYTES  # a rest of this size or less is not split off
         self.keys: list[int] = []
         self.pieces: list[Piece] = []
+
+    def keep(self, piece: Piece) -> int:
+        """Keep a piece that came from the driver; gives its place."""
+        key = piece.size << ADDRESS_BITS | piece.address
+        k = bisect_left(self.keys, key)
+        self.keys.insert(k, key)
+        self.pieces.insert(k, piece)
+        return k
 
     def drop(self, piece: Piece) -> None:
         """Keep it no more."""

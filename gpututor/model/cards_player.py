@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpututor.errors import TimelineError
-from gpututor.links import wiring
+from gpututor.links import Wiring, wiring
 from gpututor.model.cards_queue import CardsQueue
 from gpututor.model.collectives import Team, exchange_ns, peer_copy_ns, sent_share
 from gpututor.model.exchange import CardsExchange, PeerCopy, RanksExchange, Threads, WaitExchange
@@ -61,9 +61,10 @@ class CardsPricer(Pricer):
         host = op_host(kind, phase, n_launches, self.machine.host)
         return host.python_ns + host.dispatch_ns + n_launches * host.launch_ns
 
-    def team(self, n: int, n_machines: int = 1) -> Team:
-        """So many cards of so many machines of this kind."""
-        return Team(n, n_machines, self.wiring)
+    def team(self, n: int, n_machines: int = 1, *, busy: bool = False) -> Team:
+        """So many cards of so many machines of this kind; `busy` ones compute meanwhile."""
+        own = self.wiring
+        return Team(n, n_machines, Wiring(own.cards.busy(), own.network) if busy else own)
 
     def work(self, kind: str, n_bytes: int, n: int) -> KernelWork:
         """What a collective's kernel does on one card; the bytes are those it sends."""
@@ -88,6 +89,7 @@ class CardsPlayer(Player):
         self._streams = list(range(n_cards))  # the current stream of each card
         self.came_ns: dict[int, int] = {}  # by number of the collective: when this rank came to it
         self.done_ns: dict[int, int] = {}  # and when it was done
+        self.waited_ns = 0  # until when a stream waited for a collective at last
 
     def make_queue(self, sink: list[Span] | None, n_cards: int) -> CardsQueue:
         """The clocks to move."""
@@ -154,7 +156,9 @@ class CardsPlayer(Player):
         """The collective that this rank came to starts and ends at these times."""
         work = self.pricer.work(exchange.kind, exchange.n_bytes, len(exchange.ranks))
         came = self.came_ns.pop(exchange.number)
-        self.queue.run_exchange(exchange.kind, exchange.card, came, start_ns, end_ns, work)
+        within = len({rank // self._n_cards for rank in exchange.ranks}) == 1
+        beside_share = (self.pricer.wiring.cards if within else self.pricer.wiring.network).beside_share
+        self.queue.run_exchange(exchange.kind, exchange.card, came, start_ns, end_ns, work, beside_share)
         self.done_ns[exchange.number] = end_ns
 
     def _wait_exchange(self, wait: WaitExchange) -> None:
@@ -163,7 +167,7 @@ class CardsPlayer(Player):
                 f"this tape is one rank's part of a run, and it waits for collective {wait.number} of all ranks; "
                 "price the run as a whole (RankTapes.price)"
             )
-        done_ns = self.done_ns.pop(wait.number)
+        self.waited_ns = done_ns = self.done_ns.pop(wait.number)
         self.queue.stream_waits_until(self._streams[wait.card], done_ns)
         if wait.host:
             self.queue.host_waits_until(done_ns, "waiting for other ranks")

@@ -1,9 +1,9 @@
 """The clocks of a host with several cards: copies from card to card, collectives, and a thread for each card.
 
 A collective's kernel holds a few SMs of each card from the moment its own stream comes to it, also while it waits for
-the other cards; kernels that run meanwhile have the rest of the SMs and take longer in proportion. What it takes from
-memory bandwidth is not counted. While several threads drive cards, each has its own clock, and one that gets data
-from another card is never earlier than the thread that sent them.
+the other cards; kernels that run meanwhile have the rest of the SMs and take longer in proportion. While it moves data
+they lose a further share of their pace, which belongs to the link. While several threads drive cards, each has its own
+clock, and one that gets data from another card is never earlier than the thread that sent them.
 """
 
 from __future__ import annotations
@@ -85,6 +85,7 @@ class CardsQueue(Queue):
         return super()._launch(t, lane, launch_ns, name, long_ns, work)
 
     def op_unseen(self, op: PricedOp) -> None:
+        """As for one card; kernels beside a collective take longer."""
         if not self._talks[self.stream_card[self.stream]] or not op.kernels:
             super().op_unseen(op)
             return
@@ -163,11 +164,19 @@ class CardsQueue(Queue):
         ready = max(self.talk_ns[card], self.stream_ns[self.stream])
         return max(self.host_ns + self._latency_ns, ready + self._gap_ns if ready else 0)
 
-    def run_exchange(self, name: str, card: int, came: int, start: int, end: int, work: KernelWork) -> None:
-        """The collective that this process came to at `came` runs from `start`, the last one's coming, to `end`."""
+    def run_exchange(
+        self, name: str, card: int, came: int, start: int, end: int, work: KernelWork, beside_share: float = 0.0
+    ) -> None:
+        """The collective that this process came to at `came` runs from `start`, the last one's coming, to `end`.
+
+        Meanwhile other kernels lose `beside_share` of the pace that its SMs leave them.
+        """
         self.talk_ns[card] = end
-        if end > came:
-            self._talks[card].append((came, end, min(0.9, (work.n_blocks or 0) / self._n_sms)))
+        held = min(0.9, (work.n_blocks or 0) / self._n_sms)
+        if start > came:
+            self._talks[card].append((came, start, held))
+        if end > start:
+            self._talks[card].append((start, end, 1 - (1 - held) * (1 - beside_share)))
         lane = self._extra(1, card, Lane(LaneKind.STREAM, f"communication stream of GPU {card}", card))
         if self._sink is not None and start > came:
             waits = KernelWork(kind="waiting for ranks", n_blocks=work.n_blocks, blocks_per_sm=1)

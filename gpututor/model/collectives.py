@@ -17,7 +17,9 @@ from math import ceil, log2, sqrt
 from gpututor.errors import KernelSpecError
 from gpututor.links import Link, Wiring
 
-KINDS = tuple("all_reduce reduce_scatter all_gather broadcast reduce all_to_all gather scatter barrier".split())
+KINDS = tuple(
+    "all_reduce reduce_scatter all_gather broadcast reduce all_to_all gather scatter barrier send receive".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +42,9 @@ def sent_share(kind: str, n: int) -> float:
     """
     if kind not in KINDS:
         raise KernelSpecError(f"no cost is known for the collective {kind!r}; known: {', '.join(KINDS)}")
-    if n < 2 or kind == "barrier":
+    if n < 2 or kind in ("barrier", "receive"):
         return 0.0
-    if kind in ("broadcast", "reduce"):
+    if kind in ("broadcast", "reduce", "send"):
         return 1.0
     return (2.0 if kind == "all_reduce" else 1.0) * (n - 1) / n
 
@@ -101,19 +103,3 @@ def _slow(n_bytes: int, link: Link) -> float:
 def peer_copy_ns(n_bytes: int, link: Link) -> int:
     """Nanoseconds of one copy from card to card, through host memory where the link gives no peer access."""
     return max(1, round(link.copy_us * 1e3 + n_bytes / link.copy_bytes_per_s * 1e9))
-
-
-def scaled_step_s(step_s: float, gradient_bytes: float, n: int, link: Link) -> float:
-    """Seconds of a training step on `n` cards, from that on one, as whole training runs show it.
-
-    Fitted to runs, most of which overlap little; a simulation of buckets and streams says more. t = t1 (1 + other)
-    + 2(n-1)/n gradient bytes / exposed rate.
-
-    Raises:
-        KernelSpecError: the link is one that no training runs were fitted for.
-    """
-    if link.exposed_bytes_per_s is None or link.other_share is None:
-        raise KernelSpecError(f"no training runs over {link.name} are in our tables; simulate the run instead")
-    if n < 2:
-        return step_s
-    return step_s * (1 + link.other_share) + sent_share("all_reduce", n) * gradient_bytes / link.exposed_bytes_per_s

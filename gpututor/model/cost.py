@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpututor.cards import Card, Host
-from gpututor.model.costs import attention, conv, gemm, rnn, walk
-from gpututor.model.kernels import Attention, Conv, DeviceCopy, Gemm, Memset, RnnStep, RowReduce, Stream
+from gpututor.model.costs import attention, conv, gemm, rnn, rnn_layer, walk
+from gpututor.model.kernels import Attention, Conv, DeviceCopy, Gemm, Memset, RnnLayer, RnnStep, RowReduce, Stream
 from gpututor.model.spec import KernelSpec
 from gpututor.timeline import NS_PER_S, KernelWork
 
@@ -36,6 +36,7 @@ RULES: dict[type[KernelSpec], Callable[[Any, Card], tuple[float, KernelWork]]] =
     Gemm: gemm.gemm,
     Conv: conv.conv,
     RnnStep: rnn.rnn_step,
+    RnnLayer: rnn_layer.rnn_layer,
     Attention: attention.attention,
     Stream: walk.stream,
     RowReduce: walk.row_reduce,

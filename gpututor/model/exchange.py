@@ -26,11 +26,15 @@ class CardsExchange:
     phase: str = "no_grad"
 
 
+SEND, RECEIVE = "send", "receive"
+
+
 @dataclass(frozen=True, slots=True)
 class RanksExchange:
     """A collective among ranks, each a process of its own: it joins the card's communication stream.
 
-    It starts when the last of `ranks` has come to it. `number` is the rank's own count of collectives.
+    It starts when the last of `ranks` has come to it. `number` is the rank's own count of collectives. Of the kinds
+    `SEND` and `RECEIVE` it is a message, and `ranks` are its sender and its receiver.
     """
 
     kind: str

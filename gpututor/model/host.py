@@ -25,6 +25,7 @@ LAUNCHER_LAUNCHES, COMPILED_CALL_LAUNCHES = 1.5, 12.0
 # What must stand under `costs` of each host.
 COST_NAMES = (
     "python",  # the interpreter between two operators of a model
+    "python_module",  # a module's call, on top
     "python_view",  # the same before an operator that only changes shape
     "python_optimizer",  # the same inside an optimizer's loop over parameters
     "python_list",  # an optimizer's loop that collects parameters, for each launch they need
@@ -123,6 +124,11 @@ def _dispatch_us(kind: HostKind, phase: str, host: Host) -> float:
         return amount_us(host, "optimizer_light")
     recorded_us = amount_us(host, kind.value)
     return recorded_us if phase == "forward" else max(0.0, recorded_us - amount_us(host, "autograd"))
+
+
+def module_ns(host: Host) -> int:
+    """Nanoseconds of a module's call in Python, without what it calls."""
+    return _ns(amount_us(host, "python_module"))
 
 
 def sync_ns(host: Host) -> int:

@@ -99,7 +99,8 @@ class RowReduce:
 class RnnStep:
     """One time step's recurrent product of a cuDNN layer: (batch, hidden) by (hidden, gates x hidden).
 
-    `backward` is the same step of the gradient with respect to the data.
+    `backward` is the same step of the gradient with respect to the data. `at_once` such products run side by side, in
+    streams of cuDNN's own; each of them counts as its part of the time that all take.
     """
 
     name: str
@@ -109,11 +110,34 @@ class RnnStep:
     number_format: str = "fp32"
     backward: bool = False
     tf32: bool = False
+    at_once: int = 1
 
     @property
     def flop(self) -> int:
         """Floating point operations, a multiply-add counted as two."""
         return 2 * self.gates * self.hidden * self.hidden * self.batch
+
+
+@dataclass(frozen=True, slots=True)
+class RnnLayer:
+    """All time steps of a cuDNN layer in one direction, where the card decides how they run (costs/rnn_layer.py).
+
+    Either one persistent kernel, or for each step a product and the gates.
+    """
+
+    name: str
+    mode: str  # "lstm", "gru", "rnn_tanh", "rnn_relu"
+    gates: int
+    seq: int
+    batch: int
+    hidden: int
+    number_format: str = "fp16"
+    backward: bool = False
+
+    @property
+    def flop(self) -> int:
+        """Floating point operations of the products, a multiply-add counted as two."""
+        return 2 * self.gates * self.hidden * self.hidden * self.batch * self.seq
 
 
 @dataclass(frozen=True, slots=True)

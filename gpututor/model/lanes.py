@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpututor.timeline import Lane, LaneKind
+from gpututor.timeline import Activity, Lane, LaneKind
 
 MAIN, AUTOGRAD = 0, 1
 COMPUTE, COPY_IN, COPY_OUT = 2, 3, 4
 """Lanes of the first card; the next card's follow, three by three, and then the streams that a program made."""
 LANES_PER_CARD = 3
 ENGINE = {"copy to GPU": COPY_IN, "copy to host": COPY_OUT}
+
+NO_KERNEL = {
+    "copy on GPU": Activity.COPY_ON_GPU,
+    "memset": Activity.MEMSET,
+    "collective": Activity.COLLECTIVE,
+    "copy to GPU": Activity.COPY_TO_GPU,  # these two inside a graph; else `Queue.copy` takes them
+    "copy to host": Activity.COPY_TO_HOST,
+}
+"""Kinds of work in a stream that a timeline tells apart from kernels."""
 
 
 def lanes(streams: Sequence[int] = (0,)) -> tuple[Lane, ...]:

@@ -16,7 +16,8 @@ from gpututor.errors import RanksDisagree, TimelineError
 from gpututor.model.cards_player import CardsPlayer, CardsPricer
 from gpututor.model.collectives import exchange_ns
 from gpututor.model.exchange import RanksExchange
-from gpututor.model.tape import Tape
+from gpututor.model.messages import MESSAGES, Messages
+from gpututor.model.tape import IN_BACKWARD, Tape
 from gpututor.timeline import Label, Lane, LaneKind, Origin, Span, Step, Timeline
 
 if TYPE_CHECKING:
@@ -28,20 +29,29 @@ GroupCall = tuple[tuple[int, ...], int]  # the ranks of a group, and which of it
 class Meeting:
     """Lets the collectives of several ranks start together; `players` are the ranks that are really played.
 
-    Ranks lie on machines in order, as many on each as it has cards.
+    Ranks lie on machines in order, as many on each as it has cards. With `as_in_training`, the slowest card comes
+    later than those that are played, by a share of the time since they last waited, and collectives of a backward pass
+    share the card with its kernels.
     """
 
-    def __init__(self, cards_per_machine: int, players: Mapping[int, CardsPlayer]) -> None:
-        self._cards_per_machine, self._players = cards_per_machine, players
+    def __init__(
+        self, cards_per_machine: int, players: Mapping[int, CardsPlayer], as_in_training: bool = False
+    ) -> None:
+        self._cards_per_machine, self._players, self._as_in_training = cards_per_machine, players, as_in_training
         self._n_calls: Counter[tuple[int, tuple[int, ...]]] = Counter()  # by rank and group
+        self._messages = Messages(cards_per_machine, players)
         self._came: dict[GroupCall, dict[int, RanksExchange]] = defaultdict(dict)
 
     def come(self, rank: int, exchange: RanksExchange) -> list[int]:
         """`rank` has come to a collective; the ranks that may go on, if it was the last, else none.
 
+        After a message its sender may go on, and so may its receiver once both are there.
+
         Raises:
             RanksDisagree: another rank of the group is at another collective, or at one of another size.
         """
+        if exchange.kind in MESSAGES:
+            return self._messages.come(rank, exchange)
         self._n_calls[rank, exchange.ranks] += 1
         call = (exchange.ranks, self._n_calls[rank, exchange.ranks])
         came = self._came[call]
@@ -64,11 +74,20 @@ class Meeting:
         first = next(iter(came.values()))
         pricer = next(iter(self._players.values())).pricer
         n_machines = len({rank // self._cards_per_machine for rank in first.ranks})
-        start_ns = max(self._players[rank].came_ns[own.number] for rank, own in came.items())
-        team = pricer.team(len(first.ranks), n_machines)
+        start_ns = max(self._comes_ns(self._players[rank], own) for rank, own in came.items())
+        busy = self._as_in_training and first.phase in IN_BACKWARD
+        team = pricer.team(len(first.ranks), n_machines, busy=busy)
         end_ns = start_ns + exchange_ns(first.kind, first.n_bytes, team)
         for rank, own in came.items():
             self._players[rank].finish(own, start_ns, end_ns)
+
+    def _comes_ns(self, player: CardsPlayer, own: RanksExchange) -> int:
+        """When the slowest card comes that works like this one."""
+        came_ns = player.came_ns[own.number]
+        if not self._as_in_training:
+            return came_ns
+        late_share = player.pricer.wiring.cards.late_of(len(own.ranks))
+        return came_ns + max(0, round(late_share * (came_ns - player.waited_ns)))
 
 
 @dataclass(slots=True)
@@ -80,11 +99,20 @@ class RankTapes:
     what: str = ""
     losses: list[float | None] = field(default_factory=list)
 
-    def price(self, machine: Machine, network: str | None = None, versions: Sequence[tuple[str, str]] = ()) -> Timeline:
+    def price(
+        self,
+        machine: Machine,
+        network: str | None = None,
+        versions: Sequence[tuple[str, str]] = (),
+        *,
+        as_in_training: bool = False,
+    ) -> Timeline:
         """The run on machines of this kind, as many as the ranks need, joined by `network`, as one timeline.
 
         Every lane belongs to a rank, whose number is the lane's `device`. A step begins with rank 0's and
-        counts the samples of all ranks.
+        counts the samples of all ranks. With `as_in_training` the cards of a box differ, and collectives reach what
+        they do beside other kernels, both as far as runs on boxes with this link show; without, all is as good as
+        it can be.
 
         Raises:
             TimelineError: nothing was done, or a rank waits for one that has ended.
@@ -96,7 +124,7 @@ class RankTapes:
             rank: CardsPlayer(CardsPricer(machine, network), sinks[rank], machine.n_cards)
             for rank in range(len(self.tapes))
         }
-        self._play(players, Meeting(machine.n_cards, players))
+        self._play(players, Meeting(machine.n_cards, players, as_in_training))
         lanes: list[Lane] = []
         spans: list[Span] = []
         for rank, player in players.items():

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from gpututor.errors import KernelSpecError
-from gpututor.model.kernels import Attention, Conv, DeviceCopy, Gemm, Memset, RnnStep, RowReduce, Stream
+from gpututor.model.kernels import Attention, Conv, DeviceCopy, Gemm, Memset, RnnLayer, RnnStep, RowReduce, Stream
 from gpututor.model.tensors import Arg, OpCall, TensorMeta
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Memset",
     "OpCall",
     "OpCost",
+    "RnnLayer",
     "RnnStep",
     "RowReduce",
     "Stream",
@@ -53,13 +54,14 @@ class HostKind(Enum):
     CALL = "compiled call"  # entering compiled code: guards and wrapper around its kernels
 
 
-KernelSpec: TypeAlias = Gemm | Conv | Stream | RowReduce | RnnStep | Attention | DeviceCopy | Memset
+KernelSpec: TypeAlias = Gemm | Conv | Stream | RowReduce | RnnStep | RnnLayer | Attention | DeviceCopy | Memset
 KINDS: dict[str, type[KernelSpec]] = {
     "gemm": Gemm,
     "conv": Conv,
     "stream": Stream,
     "row reduce": RowReduce,
     "rnn step": RnnStep,
+    "rnn layer": RnnLayer,
     "attention": Attention,
     "device copy": DeviceCopy,
     "memset": Memset,

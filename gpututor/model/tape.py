@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from gpututor.errors import TimelineError
 from gpututor.model.cost import copy_ns, price
+from gpututor.model.costs.rnn_layer import kernels_on
 from gpututor.model.exchange import CardsEntry
-from gpututor.model.host import op_host, sync_ns
+from gpututor.model.host import module_ns, op_host, sync_ns
 from gpututor.model.lanes import AUTOGRAD, MAIN
 from gpututor.model.priced import PricedGraph, PricedOp
 from gpututor.model.queue import Queue
@@ -102,6 +103,11 @@ class GraphReplay:
 
 
 @dataclass(frozen=True, slots=True)
+class ModuleCall:
+    """Python calls a module: hooks are looked for, and its forward's own lines run until the first operator."""
+
+
+@dataclass(frozen=True, slots=True)
 class BeginStep:
     """A training step begins here and lasts until the next one begins or the run ends."""
 
@@ -114,8 +120,19 @@ class EndRun:
 
 
 OneCardEntry = (
-    TapeOp | CopyCall | Sync | HostWork | UseStream | RecordEvent | WaitEvent | GraphReplay | BeginStep | EndRun
+    TapeOp
+    | ModuleCall
+    | CopyCall
+    | Sync
+    | HostWork
+    | UseStream
+    | RecordEvent
+    | WaitEvent
+    | GraphReplay
+    | BeginStep
+    | EndRun
 )
+MODULE_CALL = ModuleCall()
 Entry = OneCardEntry | CardsEntry
 
 
@@ -125,6 +142,7 @@ class Pricer:
     def __init__(self, machine: Machine, what_if: WhatIf = AS_IT_IS) -> None:
         self.machine, self.what_if = machine, what_if
         self.sync_ns = sync_ns(machine.host)
+        self.module_ns = module_ns(machine.host)
         self.ops: dict[int, tuple[TapeOp, PricedOp]] = {}  # by identity: hashing an op costs more than playing it
         self._copies: dict[CopyCall, tuple[int, int]] = {}
         self._graphs: dict[int, tuple[GraphReplay, PricedGraph]] = {}  # by identity, like the ops
@@ -137,10 +155,12 @@ class Pricer:
         return known[1]
 
     def _price(self, op: TapeOp) -> PricedOp:
-        host = op_host(op.host, op.phase, len(op.kernels), self.machine.host)
+        card = self.machine.card
+        specs = kernels_on(op.kernels, card)
+        host = op_host(op.host, op.phase, len(specs), self.machine.host)
         kernels = []
-        for spec in op.kernels:
-            priced = price(spec, self.machine.card)
+        for spec in specs:
+            priced = price(spec, card)
             kernels.append((spec.name, self.what_if.kernel_ns(spec, priced.duration_ns), priced.work))
         lane = AUTOGRAD if op.phase in IN_BACKWARD else MAIN
         return PricedOp(op.name, lane, host.python_ns, host.dispatch_ns, host.launch_ns, tuple(kernels))
@@ -201,6 +221,8 @@ class Player:
         """Move the clocks by one entry."""
         if type(entry) is TapeOp:
             self.queue.op(self.pricer.op(entry))
+        elif type(entry) is ModuleCall:
+            self.queue.host_work(Activity.PYTHON, "module", self.pricer.module_ns)
         else:
             self._other(entry)
 

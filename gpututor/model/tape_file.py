@@ -32,6 +32,7 @@ from gpututor.model.tape import (
     Entry,
     GraphReplay,
     HostWork,
+    ModuleCall,
     RecordEvent,
     Sync,
     Tape,
@@ -45,6 +46,7 @@ from gpututor.timeline_file import write
 FORMAT, VERSION = "gpututor-tape", 1
 KINDS: dict[str, Any] = {
     "copy": CopyCall,
+    "module": ModuleCall,
     "sync": Sync,
     "host": HostWork,
     "stream": UseStream,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from gpututor.model.costs.gemm import product_floor_s
 from gpututor.model.costs.rnn import charged_apart_s, step_cost
 from gpututor.model.costs.walk import floor_s as walk_floor_s
-from gpututor.model.kernels import Conv, Gemm, RnnStep
+from gpututor.model.kernels import Conv, Gemm, RnnLayer, RnnStep
 from gpututor.model.queue import KERNEL_GAP_NS, LAUNCH_LATENCY_NS
 from gpututor.model.spec import KernelSpec
 from gpututor.timeline import NS_PER_S
@@ -30,11 +30,13 @@ class WhatIf:
 
         Every rule adds its floor to what arithmetic and memory take, so the floor can be exchanged afterwards. A
         recurrent step with weights so large that memory alone decides is the exception: it has no floor to exchange.
+        From Ampere on a step is an ordinary product, of which no more than the whole is taken for its floor.
         """
-        times = self.recurrent_times if type(spec) is RnnStep else self.floor_times
+        times = self.recurrent_times if type(spec) in (RnnStep, RnnLayer) else self.floor_times
         if times == 1:
             return duration_ns
-        return max(1, duration_ns + round((times - 1) * floor_s(spec) * NS_PER_S))
+        floor_ns = min(floor_s(spec) * NS_PER_S, duration_ns)
+        return max(1, duration_ns + round((times - 1) * floor_ns))
 
 
 AS_IT_IS = WhatIf()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpututor.causes import find_causes
-from gpututor.errors import TimelineError
+from gpututor.errors import CalibrationDamaged, TimelineError
 from gpututor.ledger import charge
 from gpututor.run.outcome import WHAT_A_STEP_IS, Outcome, died, without
 from gpututor.run.parent import Ended
@@ -105,7 +105,7 @@ def measured(request: Request, ended: Ended, folder: Path) -> Outcome:
     if not ended.told["n_kept"] or not (folder / TRACE).exists():
         why = f"the script ended after {ended.told['n_steps']} steps, before one was watched; take a smaller --skip"
         return without(request, ended, None, why)
-    from gpututor.measure.cuda import cpu_name
+    from gpututor.own_machine import cpu_name
     from gpututor.timeline import Origin
     from gpututor.trace import read
 
@@ -116,8 +116,21 @@ def measured(request: Request, ended: Ended, folder: Path) -> Outcome:
         return without(request, ended, None, f"what the profiler saw can't be accounted: {error}")
     timeline = _with_losses(timeline, ended.told["losses"], ended.told["n_kept"])
     ledger = charge(timeline)
-    notes = (WHAT_A_STEP_IS[ended.told["steps_are"]].format(optimizer=ended.told["optimizer"]), SLOWED)
+    notes = (WHAT_A_STEP_IS[ended.told["steps_are"]].format(optimizer=ended.told["optimizer"]), SLOWED, _calibrated())
     return Outcome(request, ended, None, timeline, ledger, None, find_causes(timeline, ledger), notes)
+
+
+def _calibrated() -> str:
+    """Whether this machine can be predicted too."""
+    from gpututor import own_machine
+
+    try:
+        found = own_machine.load()
+    except CalibrationDamaged as error:
+        return str(error)
+    if found is None:
+        return "`gpututor calibrate` measures this machine in under a minute, so that it can be predicted as well"
+    return f"this machine was calibrated on {found.measured_at[:10]}; --machine here predicts it"
 
 
 def _with_losses(timeline: Timeline, losses: list[float | None], n_kept: int) -> Timeline:

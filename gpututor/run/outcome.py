@@ -10,6 +10,8 @@ from typing import Any
 from gpututor.cards import Machine
 from gpututor.causes import Finding, find_causes
 from gpututor.errors import TimelineError
+from gpututor.expect import Band
+from gpututor.expect.accuracy import step_band, util_band
 from gpututor.ledger import Ledger, charge
 from gpututor.lookup import machine_named
 from gpututor.model import tape_file
@@ -63,6 +65,27 @@ class Outcome:
     def device(self) -> int | None:
         """The number of the GPU that the ledger is of, None where there is only one."""
         return self.ledger.device if self.ledger else None
+
+    @property
+    def band(self) -> Band | None:
+        """The predicted step in nanoseconds with its room; None for a measured run, without steps, or a paced clock."""
+        predicted = self._predicted
+        return step_band(*predicted) if predicted else None
+
+    @property
+    def util_band(self) -> Band | None:
+        """The predicted GPU-Util with its room; None where `band` is."""
+        predicted = self._predicted
+        return util_band(*predicted) if predicted else None
+
+    @property
+    def _predicted(self) -> tuple[Timeline, Ledger, float | None] | None:
+        """What bands follow from. With a paced clock the host is this machine's, which no report of ours knows."""
+        if self.timeline is None or self.ledger is None or self.ledger.step_ns is None or self.machine is None:
+            return None
+        if self.request.here or self.request.clock == "paced":
+            return None
+        return self.timeline, self.ledger, self.machine.host.costs_error_share
 
     @property
     def usd_per_hour(self) -> float | None:

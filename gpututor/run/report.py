@@ -16,7 +16,7 @@ from gpututor.causes import Finding
 from gpututor.ledger import Ledger, Row, rows
 from gpututor.model import tape_file
 from gpututor.run.outcome import Outcome
-from gpututor.run.words import bytes_in_words, how_many_steps
+from gpututor.run.words import bytes_in_words, how_far_to_trust, how_many_steps
 from gpututor.text import dollars, duration, percent
 
 WIDTH_WITHOUT_TERMINAL = 120
@@ -78,6 +78,8 @@ def head(outcome: Outcome) -> Text:
         if outcome.memory_peak_bytes is not None and machine is not None:
             peak, of = bytes_in_words(outcome.memory_peak_bytes), bytes_in_words(machine.card.memory_bytes)
             lines.append((f" · memory peak {peak} of {of}", ""))
+        if trust := how_far_to_trust(outcome):
+            lines.append((f"\n{trust}", ""))
     held = bytes_in_words(ended.host_memory_peak_bytes)
     lines.append((f"\nhere: {ended.seconds:.1f} s, {held} of memory", "dim"))
     if ended.stopped:

@@ -11,7 +11,7 @@ from gpututor.ledger import rows, waits
 from gpututor.page import findings, gauges, legend_of, money, source_line, waterfall
 from gpututor.page.parts import escape
 from gpututor.run.outcome import Outcome
-from gpututor.run.words import bytes_in_words, how_many_steps
+from gpututor.run.words import bytes_in_words, how_far_to_trust, how_many_steps
 from gpututor.text import dollars, duration
 
 BASE = """
@@ -70,6 +70,8 @@ def _head(outcome: Outcome) -> str:
         facts.append(("Machine", escape(f"{machine.name} · {machine.host.cpu}")))
         of = bytes_in_words(machine.card.memory_bytes)
         facts.append(("Card memory", f"{bytes_in_words(outcome.memory_peak_bytes)} at the peak, of {of}"))
+    if trust := how_far_to_trust(outcome):
+        facts.append(("How far to trust it", escape(trust)))
     here = f"{ended.seconds:.1f} s, {bytes_in_words(ended.host_memory_peak_bytes)} of memory"
     facts.append(("Run here", escape(here + (f"; stopped {ended.stopped}" if ended.stopped else f"; {ended.how}"))))
     listed = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts)

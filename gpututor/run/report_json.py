@@ -11,6 +11,7 @@ Layout of version 1::
      "steps": {"found_by": "marked" | "optimizer" | "backward" | null, "n_run", "n_left_out", "n_kept",
                "step_ns", "losses": [number, …]},         # losses of the kept steps, null where none was found
      "gauges": {"busy_share", "gpu_util_share", "sm_fill_share", "mfu"},
+     "bands": {"step_ns": [low, high], "gpu_util_share": [low, high], "source": text},    # null where measured
      "reasons": {gauge: text},                            # why a gauge is null
      "window_ns": integer, "accounts_ns": {account: integer},      # the accounts sum to the window
      "memory_peak_bytes": integer, "n_kernels": integer,
@@ -27,6 +28,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpututor.causes import Finding
+from gpututor.expect import Band
 from gpututor.run.outcome import Outcome
 
 FORMAT, VERSION = "gpututor-run", 1
@@ -66,6 +68,7 @@ def document(outcome: Outcome) -> dict[str, Any]:
             "losses": [step.loss for step in steps],
         },
         **_figures(outcome),
+        "bands": bands(outcome.band, outcome.util_band),
         "memory_peak_bytes": outcome.memory_peak_bytes,
         "usd_per_1000_steps": outcome.usd_per_1000_steps,
         "findings": [finding_fields(found) for found in outcome.findings],
@@ -90,6 +93,13 @@ def _figures(outcome: Outcome) -> dict[str, Any]:
         "accounts_ns": {account.name.lower(): ns for account, ns in ledger.charged_ns.items()},
         "n_kernels": ledger.n_kernels,
     }
+
+
+def bands(step: Band | None, util: Band | None) -> dict[str, Any] | None:
+    """The room around a predicted step and its utilization as plain data; None where nothing was predicted."""
+    if step is None or util is None:
+        return None
+    return {"step_ns": [step.low, step.high], "gpu_util_share": [util.low, util.high], "source": step.source}
 
 
 def finding_fields(found: Finding) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpututor.expect.accuracy import in_words
 from gpututor.text import NBSP, duration
 
 if TYPE_CHECKING:
@@ -35,3 +36,10 @@ def how_many_steps(outcome: Outcome) -> str:
     n_left_out = outcome.ended.told.get("n_left_out", 0)
     left_out = f", {n_left_out} before left out" if n_left_out else ""
     return f"{ledger.n_steps:,} step{'s' if ledger.n_steps != 1 else ''} of {duration(ledger.step_ns)}{left_out}"
+
+
+def how_far_to_trust(outcome: Outcome) -> str | None:
+    """The room around step time and utilization in one sentence; None for what wasn't predicted, or has no steps."""
+    if outcome.band is None or outcome.util_band is None:
+        return None
+    return f"{in_words(outcome.band, outcome.util_band)}."

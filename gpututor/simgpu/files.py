@@ -141,6 +141,8 @@ def refuse_to_send(tensor: SimTensor) -> Any:
 class Forked:
     """Stands for the session in a forked process, where the device must not be used, as with CUDA."""
 
+    counts_modules = False  # a loader's worker may have modules of its own, on the CPU
+
     def __getattr__(self, name: str) -> Any:
         raise RuntimeError(
             "Cannot re-initialize the simulated GPU in forked subprocess: keep the work of a DataLoader's workers on "

@@ -9,12 +9,19 @@ from typing import Any
 
 import torch
 
+from gpututor.model.tape import MODULE_CALL
 from gpututor.simgpu import accelerator, known, lazy, memory_calls, reading, streams
 from gpututor.simgpu.cards import data_parallel
 from gpututor.simgpu.clocks import loaders
 from gpututor.simgpu.compiling import compiled
 from gpututor.simgpu.graphs import graphs
-from gpututor.simgpu.private.modules import FOREACH_TYPES, MODULE_APPLY
+from gpututor.simgpu.private.modules import (
+    FOREACH_TYPES,
+    MODULE_APPLY,
+    MODULE_CALL_SEAM,
+    compiled_call_of,
+    plain_call_of,
+)
 from gpututor.simgpu.session import current
 from gpututor.simgpu.special import copy_out, is_pinned, values
 from gpututor.simgpu.tensor import SimTensor
@@ -36,6 +43,18 @@ def keep_parameters_on_move() -> None:
             torch.__future__.set_swap_module_params_on_conversion(before)
 
     MODULE_APPLY.put(move)
+
+
+def count_module_calls() -> None:
+    """A module's call takes the host's time. The call itself is torch's own, in as many frames as before."""
+
+    def call(self: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        session = current.session
+        if session.counts_modules:
+            session.account(MODULE_CALL)
+        return (compiled_call_of(self) or plain_call_of(self))(*args, **kwargs)
+
+    MODULE_CALL_SEAM.put(call)
 
 
 def allow_foreach() -> None:
@@ -121,6 +140,7 @@ def serve_accelerator_calls() -> None:
 def apply_all() -> None:
     """Close every seam."""
     keep_parameters_on_move()
+    count_module_calls()
     lazy.make_on_the_card()
     allow_foreach()
     pin_on_the_host()

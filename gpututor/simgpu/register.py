@@ -60,6 +60,7 @@ def _register() -> None:
 
     # what runs outside any session is accounted on the default machine, without a tape
     current.session = Session(machine(DEFAULT_MACHINE), keep_tape=False)
+    current.session.counts_modules = False  # nothing is simulated yet
     set_up_backend(DEVICE_NAME, backend_module=device_module.build(), hook=Hooks(), device_guard=autograd.Guard())
     autograd.wrap_engine()
     autograd.watch_optimizers()

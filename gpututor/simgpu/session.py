@@ -85,6 +85,7 @@ class Session:
         self._n_streams, self._n_events = machine.n_cards, 0
         self._keep = self.tape.entries.append if keep_tape else None
         self._outer: Session | None = None
+        self.counts_modules = clock == "virtual"  # else Python's time is real
 
     @property
     def memory(self) -> Memory:

@@ -6,8 +6,7 @@ autograd inside, and accounted as the card's library would run it. Values and gr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -19,6 +18,7 @@ from gpututor.simgpu.memory import Block
 from gpututor.simgpu.note import Note
 from gpututor.simgpu.plans import outline
 from gpututor.simgpu.private.functions import transforms_active
+from gpututor.simgpu.recurrent import rnn_facts, rnn_note, rnn_outlines
 from gpututor.simgpu.session import current
 from gpututor.simgpu.special import values
 from gpututor.simgpu.tensor import SimTensor, host_of, new, wrap
@@ -137,52 +137,7 @@ def twin(t: Any) -> Any:
     return host.requires_grad_() if t.requires_grad and host.is_floating_point() else host
 
 
-def rnn_note(facts: dict[str, Any]) -> Note:
-    """A recurrent layer's account: its sizes say all."""
-    note = Note("gpututor.rnn.forward", "gpututor.rnn.backward", (), facts)
-    note.extra_bytes = kept.of_rnn(facts)
-    return note
-
-
 # --- recurrent layers -------------------------------------------------------------------------------------------
-
-_skipping: list[dict[str, Any]] = [{}]  # what every call's account says on top
-
-
-@contextmanager
-def skip_input() -> Iterator[None]:
-    """A `with` block in which recurrent layers are accounted as cuDNN's CUDNN_SKIP_INPUT: no product with the input.
-
-    Values are still those of the ordinary layer. For predictions of kernel benchmarks that are timed so.
-    """
-    _skipping.append({"skip_input": True})
-    try:
-        yield
-    finally:
-        _skipping.pop()
-
-
-def rnn_facts(mode: str, x: Any, hx: Sequence[Any], rest: Sequence[Any], packed: bool) -> dict[str, Any]:
-    """Shapes of a recurrent layer for the cost model."""
-    if packed:
-        _, n_layers, _, train, bidirectional = rest[:5]
-        seq, batch = -(-x.shape[0] // max(1, hx[0].shape[1])), hx[0].shape[1]
-    else:
-        _, n_layers, _, train, bidirectional, batch_first = rest[:6]
-        seq, batch = (x.shape[1], x.shape[0]) if batch_first else (x.shape[0], x.shape[1])
-    return {
-        "mode": mode,
-        "seq": seq,
-        "batch": batch,
-        "input": x.shape[-1],
-        "hidden": hx[0].shape[-1],
-        "layers": n_layers,
-        "directions": 2 if bidirectional else 1,
-        "dtype": DTYPE_NAME[x.dtype],
-        "packed": packed,
-        "train": bool(train),
-        **_skipping[-1],
-    }
 
 
 def rnn_kernel(mode: str, n_states: int, packed: bool) -> Callable[..., Any]:
@@ -199,6 +154,8 @@ def rnn_kernel(mode: str, n_states: int, packed: bool) -> Callable[..., Any]:
         note = rnn_note(rnn_facts(mode, x, states, rest, packed))
 
         def compute(x: Any, *ts: Any) -> tuple[torch.Tensor, ...]:
+            if x.is_meta:
+                return rnn_outlines(x, ts[:n_states], rest, packed)
             h = list(ts[:n_states]) if n_states == 2 else ts[0]
             weights = list(ts[n_states:])
             out = op(x, batch_sizes, h, weights, *rest) if packed else op(x, h, weights, *rest)

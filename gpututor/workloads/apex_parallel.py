@@ -37,7 +37,7 @@ class ApexParallel(nn.Module):
         self._at_work = False
         for p in net.parameters():
             if p.requires_grad:
-                p.register_post_accumulate_grad_hook(self._arrived)
+                p.register_post_accumulate_grad_hook(self._arrived)  # type: ignore[no-untyped-call]
                 dist.broadcast(p.detach(), 0)
 
     def forward(self, *args: Any) -> Any:
@@ -70,11 +70,9 @@ class ApexParallel(nn.Module):
         with torch.no_grad():
             for flat, work, bucket in self._sent:
                 work.wait()
-                flat /= dist.get_world_size()
-                parts = flat.split([p.numel() for p in bucket])
-                FOREACH_COPY(
-                    [_gradient(p) for p in bucket], [t.view_as(p) for t, p in zip(parts, bucket, strict=True)]
-                )
+                flat.div_(dist.get_world_size())
+                parts = torch.split(flat, [p.numel() for p in bucket])
+                FOREACH_COPY([_gradient(p) for p in bucket], [t.view_as(p) for t, p in zip(parts, bucket, strict=True)])
         self._came, self._sent, self._at_work = {}, [], False
 
 

@@ -113,6 +113,20 @@ def test_memory_freed_on_one_stream_serves_no_other(card):
     assert drawn(card) == ["............", "############"]
 
 
+def test_memory_that_was_set_aside_outlives_an_emptied_cache_and_comes_back(card):
+    card.use_stream(-1)
+    (piece,) = asked(card, 12)
+    card.free(piece)
+    card.use_stream(0)
+    aside = card.set_aside(-1)
+    card.release_cached()
+
+    assert card.reserved_bytes == 12 * MIB
+    card.put_back(-1, aside)
+    card.release_cached()
+    assert card.reserved_bytes == 0
+
+
 def test_sizes_are_rounded_to_512_bytes_and_the_asked_ones_counted_beside(card):
     card.allocate(1)
     card.allocate(513)

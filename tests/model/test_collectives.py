@@ -9,12 +9,13 @@ from math import sqrt
 
 import pytest
 
-from gpututor.cards import machine
+from gpututor.cards import card, machine
 from gpututor.errors import KernelSpecError, LinkNotKnown, RanksDisagree
 from gpututor.links import Wiring, link, wiring
 from gpututor.model import tape_file
+from gpututor.model.cards_player import CardsPlayer, CardsPricer
 from gpututor.model.cards_queue import CardsQueue
-from gpututor.model.collectives import Team, exchange_ns, peer_copy_ns, ring_s, scaled_step_s, sent_share, tree_s
+from gpututor.model.collectives import Team, exchange_ns, peer_copy_ns, ring_s, sent_share, tree_s
 from gpututor.model.exchange import CardsExchange, PeerCopy, RanksExchange, Threads, WaitExchange
 from gpututor.model.ranks import RankTapes
 from gpututor.model.tape import BeginStep, EndRun, HostWork, Sync, Tape
@@ -107,6 +108,25 @@ def test_machines_have_the_links_they_are_sold_with():
     assert not link("pcie-geforce").peer_access
 
 
+@pytest.mark.parametrize(
+    ("name", "its_link"),
+    [
+        ("RTX-4090", "pcie-geforce"),
+        ("GTX-1080Ti", "pcie3-switch"),
+        ("P100-PCIe", "pcie3-host"),
+        ("T4", "pcie3-server"),
+        ("A40", "pcie4-server"),
+        ("H100-PCIe", "pcie5-server"),
+        ("B200-SXM", "nvlink5"),
+        ("MI250-half", "pcie4-server"),
+    ],
+)
+def test_cards_in_a_computer_of_nobody_s_have_the_link_of_their_kind(name, its_link):
+    of_nobody = replace(machine("p3.8xlarge"), name="four of them", card=card(name))
+
+    assert wiring(of_nobody).cards.name == its_link
+
+
 def test_an_unknown_link_is_refused_with_near_names():
     with pytest.raises(LinkNotKnown, match="ethernet-10g"):
         wiring(machine("p3.8xlarge"), "ethernet-10")
@@ -117,14 +137,14 @@ def test_an_unknown_link_is_refused_with_near_names():
 TWO_CARDS = replace(machine("p3.8xlarge"), n_cards=2)
 
 
-def rank(work_ms, n_bytes=1 << 20, kind="all_reduce", host=False):
+def rank(work_ms, n_bytes=1 << 20, kind="all_reduce", host=False, phase="no_grad"):
     """A rank that works on its host for so long, and then comes to a collective of two."""
     return Tape(
         "",
         [
             BeginStep(1),
             HostWork(Activity.PYTHON, "work", work_ms * MS),
-            RanksExchange(kind, n_bytes, (0, 1), 1, 0),
+            RanksExchange(kind, n_bytes, (0, 1), 1, 0, phase),
             WaitExchange(1, 0, host),
             Sync("synchronize"),
             EndRun(),
@@ -178,6 +198,66 @@ def test_a_kernel_beside_a_collective_has_the_other_sms():
     assert queue._beside_talk(0, 0, 900) == 1000  # 72 of 80 SMs
     assert queue._beside_talk(0, 10 * MS - 1000, 1800) == 1900  # 900 done when it ends
     assert queue._beside_talk(0, 10 * MS, 900) == 900
+
+
+def test_a_kernel_loses_the_link_s_share_while_data_move_and_only_sms_while_ranks_wait():
+    queue = CardsQueue(0, n_cards=1, n_sms=80)
+    queue.run_exchange("all_reduce", 0, 0, MS, 10 * MS, KernelWork("collective", n_blocks=8), beside_share=0.5)
+
+    assert queue._beside_talk(0, 0, 900) == 1000  # it waits: 72 of 80 SMs
+    assert queue._beside_talk(0, 2 * MS, 900) == 2000  # and half of their pace
+
+
+def test_between_machines_the_network_says_what_kernels_beside_it_lose():
+    def beside(ranks):
+        player = CardsPlayer(CardsPricer(TWO_CARDS), None, 2)
+        player.came_ns[1] = 0
+        player.finish(RanksExchange("all_reduce", 8, ranks, 1, 0), 0, 10 * MS)
+        return player.queue._beside_talk(0, 0, MS)
+
+    links_own = wiring(TWO_CARDS)
+    assert links_own.network.beside_share < links_own.cards.beside_share
+    assert beside((0, 2)) < beside((0, 1))  # on two machines of two cards, and on one
+
+
+def test_of_cards_that_differ_the_slowest_decides():
+    alike = RankTapes([rank(4, 0)], 2).price(TWO_CARDS)
+    unlike = RankTapes([rank(4, 0)], 2).price(TWO_CARDS, as_in_training=True)
+    (exchange,) = [s for s in alike.on(Activity.COLLECTIVE) if s.work.kind == "collective"]
+
+    late_ns = round(wiring(TWO_CARDS).cards.late_of(2) * exchange.start_ns)
+    assert late_ns > 0
+    assert unlike.duration_ns == alike.duration_ns + late_ns
+    assert waits(unlike, 0)[0].duration_ns == late_ns
+
+
+def test_a_busy_link_gives_a_collective_its_share_of_the_rate():
+    half = replace(PLAIN, busy_share=0.5)
+
+    assert half.busy().bus_bytes_per_s == 0.5 * PLAIN.bus_bytes_per_s
+    assert PLAIN.busy_share < 1
+    assert replace(PLAIN, busy_share=1.0).busy().bus_bytes_per_s == PLAIN.bus_bytes_per_s
+
+
+@pytest.mark.parametrize(
+    ("phase", "as_in_training", "busy"),
+    [("backward", True, True), ("backward", False, False), ("no_grad", True, False)],
+)
+def test_collectives_of_a_backward_pass_find_the_link_busy_in_training(phase, as_in_training, busy):
+    n_bytes, cards = 1 << 30, wiring(TWO_CARDS).cards
+    timeline = RankTapes([rank(4, n_bytes, phase=phase)], 2).price(TWO_CARDS, as_in_training=as_in_training)
+
+    (exchange,) = [s for s in timeline.on(Activity.COLLECTIVE) if s.work.kind == "collective"]
+    assert exchange.duration_ns == exchange_ns("all_reduce", n_bytes, team(2, cards=cards.busy() if busy else cards))
+    assert cards.busy().bus_bytes_per_s < cards.bus_bytes_per_s
+
+
+def test_one_card_is_never_late_and_more_cards_have_a_later_slowest():
+    spread = replace(PLAIN, late_share=0.01)
+
+    assert spread.late_of(1) == 0
+    assert spread.late_of(2) < spread.late_of(4) < spread.late_of(8)
+    assert spread.late_of(8) == pytest.approx(0.01 * 1.4236, rel=0.02)  # the largest of eight normal draws, by tables
 
 
 def test_with_one_tape_all_ranks_do_as_it_does():
@@ -279,26 +359,3 @@ def test_all_reduce_over_pcie_meets_deepbench(shared, gpu, name, n):
 
     assert len(rows) >= 6
     assert mean_error(rows, name, n) < 0.08
-
-
-def lambda_scaling(shared, gpu, task, systems):
-    """Throughput on n cards over that on one, by n, and seconds of a step on one."""
-    by_n = {}
-    with gzip.open(shared / "measured" / "lambda_runs.csv.gz", "rt") as file:
-        for row in csv.DictReader(file):
-            if row["gpu"] == gpu and row["task"] == task and row["system"] in systems and row["suspect"] == "False":
-                by_n[int(row["gpus"])] = (float(row["throughput"]), float(row["batch_per_gpu"]))
-    one, batch = by_n[1]
-    return batch / one, {n: rate / one for n, (rate, _) in by_n.items() if n > 1}
-
-
-@pytest.mark.parametrize(
-    ("task", "gradient_bytes"),
-    [("PyTorch_resnet50_FP32", 4 * 25.6e6), ("PyTorch_bert_large_squad_FP32", 4 * 335e6)],
-)
-def test_whole_training_runs_on_v100_scale_as_the_fitted_line_says(shared, task, gradient_bytes):
-    step_s, measured = lambda_scaling(shared, "Tesla_V100-SXM2-32GB", task, ("V100", "2xV100", "8xV100"))
-
-    for n, speed_up in measured.items():
-        predicted = n * step_s / scaled_step_s(step_s, gradient_bytes, n, link("nvlink2"))
-        assert predicted == pytest.approx(speed_up, rel=0.08)

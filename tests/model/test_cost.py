@@ -10,9 +10,9 @@ from gpututor.model.constants import group
 from gpututor.model.cost import copy_ns, price
 from gpututor.model.costs.gemm import product_floor_s
 from gpututor.model.costs.rates import product_rate
-from gpututor.model.costs.tiles import Product, fastest_tiling, tilings
-from gpututor.model.costs.walk import floor_s, lone_sm_draw
-from gpututor.model.spec import Attention, Conv, DeviceCopy, Gemm, Memset, RnnStep, RowReduce, Stream
+from gpututor.model.costs.tiles import Product, fastest_tiling, starve, tilings
+from gpututor.model.costs.walk import floor_s, l2_bytes_per_s, lone_sm_draw
+from gpututor.model.spec import Attention, Conv, DeviceCopy, Gemm, Memset, RnnLayer, RnnStep, RowReduce, Stream
 from tests.model.cards_for_tests import AMPERE_LIKE, PLAIN, SLOW_HOST, twice
 
 KIB, MIB = 2**10, 2**20
@@ -40,6 +40,7 @@ kernels = st.one_of(
     st.builds(lambda r, c: RowReduce("r", r, c, 8 * r * c, r * c), sizes, sizes),
     st.builds(conv, st.sampled_from(["fprop", "dgrad", "wgrad"]), small, small, small, small),
     st.builds(lambda b, h, f: RnnStep("n", 4, b, h, f), small, sizes, st.sampled_from(["fp32", "fp16"])),
+    st.builds(lambda s, b, h, g: RnnLayer("l", "lstm", 4, s, b, h, "fp16", g), small, small, sizes, st.booleans()),
     st.builds(lambda r, w: Attention("a", 8, r, r, w, 8 * 4 * r * w * 2), sizes, small),
     st.builds(lambda n: DeviceCopy("d", n), st.integers(0, 10**9)),
     st.builds(lambda n: Memset("m", n), st.integers(0, 10**9)),
@@ -101,10 +102,19 @@ def test_an_empty_looking_kernel_still_takes_the_floor():
 
 
 def test_one_block_draws_only_its_sms_share_of_the_bandwidth():
-    one = RowReduce("one row", 1, 10 * MIB, 100_000_000)
+    slow = replace(PLAIN, bandwidth_bytes_per_s=20e9)
+    one = RowReduce("one row", 1, 10 * MIB, 100_000_000, threads_per_block=1024)
 
-    seconds = price(one, PLAIN).duration_ns / 1e9 - floor_s()
-    assert seconds == pytest.approx(100e6 / (100e9 / PLAIN.n_sms * lone_sm_draw()), rel=1e-6)
+    seconds = price(one, slow).duration_ns / 1e9 - floor_s()
+    assert seconds == pytest.approx(100e6 / (20e9 / slow.n_sms * lone_sm_draw()), rel=1e-6)
+
+
+def test_a_block_of_half_the_threads_takes_twice_as_long_where_they_wait_for_memory():
+    fast = replace(PLAIN, bandwidth_bytes_per_s=10e12)
+    rows = [RowReduce("one row", 1, 10 * MIB, 100_000_000, threads_per_block=n) for n in (512, 256)]
+
+    of_512, of_256 = (price(row, fast).duration_ns - floor_s() * 1e9 for row in rows)
+    assert of_256 == pytest.approx(2 * of_512, rel=1e-6)
 
 
 @pytest.mark.parametrize("n_waves", [1, 2, 5])
@@ -117,6 +127,30 @@ def test_a_block_left_over_after_whole_waves_takes_as_long_as_it_does_alone(n_wa
     whole = n_waves * at_once
 
     assert walking_ns(whole + 1) - walking_ns(whole) == pytest.approx(walking_ns(1), abs=2)
+
+
+@pytest.mark.parametrize(("row_kib", "read_from_memory"), [(1, 0), (100, 1)])
+def test_rows_read_again_come_from_l2_while_they_fit(row_kib, read_from_memory):
+    n_rows, row_bytes = 1000, row_kib * KIB  # PLAIN has 1 MiB of L2 and works on 20 such rows at once
+    rows = RowReduce(
+        "norm",
+        n_rows,
+        row_bytes // 4,
+        2 * n_rows * row_bytes,
+        threads_per_block=1024,
+        again_bytes=n_rows * row_bytes,
+        row_bytes=row_bytes,
+    )
+
+    assert price(rows, PLAIN).work.moved_bytes == (2 + read_from_memory) * n_rows * row_bytes
+
+
+def test_reading_again_from_l2_takes_its_bandwidth():
+    rows = RowReduce("norm", 10_000, 256, 20_480_000, threads_per_block=1024)
+    again = replace(rows, again_bytes=10_240_000, row_bytes=1024)
+
+    longer_s = (price(again, PLAIN).duration_ns - price(rows, PLAIN).duration_ns) * 1e-9
+    assert longer_s == pytest.approx(10_240_000 / l2_bytes_per_s(PLAIN), rel=0.01)
 
 
 def test_a_reduction_that_may_split_fills_the_card():
@@ -147,7 +181,25 @@ def test_a_tile_of_128_runs_at_the_sustained_rate_after_its_start():
     rate = product_rate("fp32", False, 16, PLAIN)
 
     best = fastest_tiling(Product(1280, 128, k, 1), rate, PLAIN, may_split=False)  # one tile for each of 10 SMs
-    assert best.seconds == pytest.approx(2 * 1280 * 128 * (k + group("tiles").extra_k) / 1e12)
+    started_s = (group("tiles").tile_us + group("tiles").tile_area_us) * 1e-6
+    assert best.seconds == pytest.approx(2 * 1280 * 128 * (k + group("tiles").extra_k) / 1e12 + started_s)
+
+
+@pytest.mark.parametrize(("capability", "rate_share"), [("7.0", 1.0), ("8.0", 0.5), ("6.1", 0.5)])
+def test_a_batch_of_narrow_fp32_results_wastes_half_of_the_only_tile(capability, rate_share):
+    card = replace(AMPERE_LIKE, compute_capability=capability)
+    narrow, wide = gemm(1280, 64, 4096, batch=10), gemm(1280, 128, 4096, batch=10)
+
+    def per_flop(spec):
+        return (price(spec, card).duration_ns - product_floor_s() * 1e9) / spec.flop
+
+    assert per_flop(wide) / per_flop(narrow) == pytest.approx(rate_share, rel=0.05)
+
+
+def test_small_tiles_starve_self_fed_tensor_cores_less():
+    older = product_rate("fp16", False, 16, PLAIN)
+
+    assert starve(older, replace(PLAIN, compute_capability="9.0")) < starve(older, PLAIN)
 
 
 def test_a_long_inner_dimension_is_split_over_more_blocks():
@@ -192,7 +244,7 @@ def test_an_odd_row_length_costs_tensor_cores_half_their_rate():
 
 def test_tensor_core_convolutions_pay_for_reordering_nchw():
     nchw = conv("fprop", 8, 64, 64, 32, number_format="fp16")
-    extra_bytes = 2 * 0.60 * (nchw.moved_bytes - 9 * 64 * 64 * 2)
+    extra_bytes = 2 * group("conv").layout_share * 2 * 8 * (64 + 64) * 32 * 32  # 2 bytes an element
 
     priced, last = price(nchw, PLAIN), price(replace(nchw, channels_last=True), PLAIN)
     assert priced.work.moved_bytes - last.work.moved_bytes == pytest.approx(extra_bytes, abs=1)

@@ -13,13 +13,16 @@ import marimo as mo
 import pytest
 
 import gpututor.page as gt
-from gpututor import timeline_file
-from gpututor.cards import hosts, machine
+from gpututor import own_machine, timeline_file
+from gpututor.cards import hosts, machine, scaled
+from gpututor.expect.accuracy import BUSY as BUSY_RUNS
+from gpututor.expect.accuracy import error_of, together
 from gpututor.experiments import measured, seq2seq
 from gpututor.experiments.gauge import Workload
 from gpututor.ledger import BUSY, Account, charge
 from gpututor.measure.nvml import Gpus
 from gpututor.own_gpu import beside, host_like, standing_in, step_band, without_profiler
+from gpututor.own_machine import Calibration, OwnHost
 from gpututor.progress import Progress
 from gpututor.replay import play, read_tape
 from gpututor.results import RESULT, VERSION, StoredResult
@@ -156,6 +159,49 @@ def test_a_step_on_any_host_of_our_tables_lies_within_the_band(runs):
 
     assert band.low < min(steps_ns) < max(steps_ns) < band.high
     assert band.expected == play(tape, rented).step_ns
+
+
+@pytest.fixture
+def calibrated(monkeypatch, tmp_path):
+    """A reader whose host was measured: 0.4 times the table's amounts, off by a fifth."""
+    monkeypatch.setenv("GPUTUTOR_HOME", str(tmp_path))
+    monkeypatch.setattr(own_machine, "cpu_name", lambda: "some processor")
+    host = OwnHost("some processor", 8, 0.4, 0.2, "counted")
+    own_machine.path().write_text(own_machine.as_toml(Calibration("2026-03-01T12:00:00+00:00", host)), "utf-8")
+
+
+def test_a_calibrated_host_takes_the_place_of_all_others(calibrated):
+    stand_in = standing_in(V100)
+
+    assert (stand_in.machine.host.name, stand_in.machine.card.name) == ("here", "V100-SXM2-16GB")
+    assert "as `gpututor calibrate` measured it on 2026-03-01" in stand_in.words
+
+
+def test_the_calibration_of_another_processor_says_nothing_of_this_run(calibrated):
+    assert standing_in(replace(V100, host="another processor")).machine.host.name != "here"
+
+
+def test_a_damaged_calibration_leaves_the_hosts_of_our_tables(calibrated):
+    own_machine.path().write_text("{")
+
+    assert standing_in(V100).machine.name == "p3.2xlarge"
+
+
+def test_a_calibrated_host_narrows_the_band(calibrated, runs):
+    tape = read_tape(runs.tape)
+    own, others = step_band(tape, standing_in(V100).machine), step_band(tape, machine("p3.2xlarge"))
+
+    assert own.high / own.low < others.high / others.low
+
+
+def test_the_calibrated_band_is_the_hosts_error_and_the_models_own_together(calibrated, runs):
+    tape, here = read_tape(runs.tape), standing_in(V100).machine
+    slow = replace(here, host=replace(here.host, costs=scaled(here.host.costs, 1.2)))
+    by_host = play(tape, slow).step_ns / play(tape, here).step_ns - 1
+
+    band = step_band(tape, here)
+
+    assert band.high / band.expected == pytest.approx(1 + together(by_host, error_of(BUSY_RUNS)[0]))
 
 
 def test_busy_time_that_a_profiler_does_not_break_down_is_compared_as_a_whole(runs):

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from gpututor.cli.run import CannotRun, chosen_machine, run_command
 from gpututor.errors import CardNotKnown, MachineNotKnown
+from gpututor.expect.accuracy import step_band
 from gpututor.model import tape_file
 from gpututor.model.kernels import Gemm
 from gpututor.model.spec import HostKind
@@ -21,6 +22,7 @@ from gpututor.run import outcome, report, report_html, report_json
 from gpututor.run.parent import Ended
 from gpututor.run.request import TAPE, Request
 from gpututor.run.target import NoScript, check
+from gpututor.text import duration
 from gpututor.timeline import Label, Lane, LaneKind, Origin, Step, Timeline
 
 TOLD = {
@@ -131,6 +133,34 @@ def test_the_text_fits_its_terminal(two_steps, width):
     assert max(map(len, lines)) <= width
     assert any(line.startswith("Wall time") for line in lines)
     assert any("2 steps of" in line and "1 before left out" in line for line in lines)
+
+
+def test_the_band_is_that_of_such_runs_and_stands_in_every_form(two_steps):
+    expected = step_band(two_steps.timeline, two_steps.ledger)
+    console = Console(width=120, record=True, file=io.StringIO())
+    report.show(two_steps, console)
+    text = " ".join(console.export_text().split())
+
+    assert two_steps.band == expected
+    assert report_json.document(two_steps)["bands"]["step_ns"] == [expected.low, expected.high]
+    assert f"Expect {duration(expected.low)} to {duration(expected.high)} a step".replace("\xa0", " ") in text
+    assert duration(expected.low) in report_html.page([two_steps])
+
+
+@pytest.mark.parametrize("changed", [{"clock": "paced"}, {"here": True}])
+def test_what_no_report_of_ours_knows_has_no_band(two_steps, changed):
+    other = replace(two_steps, request=replace(REQUEST, **changed))
+
+    assert (other.band, other.util_band) == (None, None)
+    assert report_json.document(other)["bands"] is None
+
+
+def test_a_card_can_be_put_into_the_readers_own_computer(monkeypatch):
+    asked = []
+    monkeypatch.setattr("gpututor.cli.run.machine_named", asked.append)
+    chosen_machine("T4", "here")
+
+    assert asked == ["T4 here"]
 
 
 def test_the_html_stands_alone_and_shows_what_was_typed(two_steps):

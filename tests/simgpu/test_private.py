@@ -34,6 +34,7 @@ KINDS = {
     "torch.Tensor._indices": "method",
     "torch.Tensor._values": "method",
     "torch._C._disabled_torch_function_impl": "C",
+    "torch._C._are_functorch_transforms_active": "C",
     "torch._C._DisableTorchDispatch": "class",
     "torch._C._set_conj": "C",
     "torch._C._set_neg": "C",
@@ -82,6 +83,7 @@ KINDS = {
 }
 OF_INSTANCES = {
     "torch.ops.aten.add.Tensor._schema": (torch.ops.aten.add.Tensor, "FunctionSchema"),
+    "torch.ops.aten.add.Tensor._op": (torch.ops.aten.add.Tensor, "builtin_function_or_method"),
     "torch.Generator._cdata": (torch.default_generator, "int"),
     "torch.nn.Module._parameters": (torch.nn.Module(), "dict"),
     "torch.nn.Module._buffers": (torch.nn.Module(), "dict"),

@@ -224,6 +224,17 @@ def test_pretraining_is_not_run_for_inference():
 def test_data_parallel_megatron_sums_all_gradients_at_once():
     options = {"size": "gpt2", "length": 16}
     found = predict(GPT2_MEGATRON, Setting("train", 1, n_cards=2, options=options), A100)
-    sums = [s for s in found.timeline.spans if s.activity is Activity.COLLECTIVE]
+    sums = {s.launch for s in found.timeline.spans if s.activity is Activity.COLLECTIVE}
 
     assert len(sums) == len(found.timeline.steps)
+
+
+def test_cards_that_share_each_layer_sum_activations_instead_of_gradients():
+    """Shoeybi et al. 2019, arXiv 1909.08053, section 3: two sums a layer forward and two backward."""
+    options = {"size": "gpt2", "length": 16, "share_tensors": True}
+    found = predict(GPT2_MEGATRON, Setting("train", 2, n_cards=2, options=options), A100)
+    sums = {s.launch for s in found.timeline.spans if s.activity is Activity.COLLECTIVE}
+    of_words, of_loss, of_scores = 1, 3, 1
+
+    assert len(sums) == (4 * 12 + of_words + of_loss + of_scores) * len(found.timeline.steps)
+    assert found.n_per_step * 2 == 2  # both cards work on the same two sequences

@@ -1,4 +1,4 @@
-"""How Lambda's boxes scale: the same task, card, batch and torch with one card and with several, none a judged point."""
+"""How Lambda's boxes scale: one task, card, batch and torch on one card and on several, none of them a judged point."""
 
 from __future__ import annotations
 
@@ -35,22 +35,21 @@ STAND_INS: Mapping[str, str] = MappingProxyType(
     }
 )
 
-# The link of a box by its name and card; the first that fits. "_v1" boxes of late 2022 with torch 1.13 are mostly
-# virtual machines, whose cards don't reach each other: V100 and A100 with NVLink scale like GeForce cards there.
+# The link of a box by its name and card; the first that fits. In clouds other than AWS's, and in most boxes "_v1" of
+# late 2022 (torch 1.13), cards with NVLink or peer access scale like GeForce cards: they don't reach each other there.
 CLASSES: tuple[tuple[str, str], ...] = (
     (r"NVlink", "nvlink-bridge"),
-    (r"GeForce_GTX", "pcie3-switch"),
+    (r"Linode|LambdaCloud_(?!V10016G)", "pcie-virtual"),
     (r"GeForce", "pcie-geforce"),
     (r"H100_80GB_PCIe5", "pcie5-server"),
-    (r"AdaA6000_v1\|[48]", "pcie-server"),
+    (r"AdaA6000_v1\|[48]", "pcie4-server"),
     (r"HBM3|H200", "nvlink4"),
     (r"B200", "nvlink5"),
-    (r"LambdaCloud_V10016G|p3\.", "nvlink2"),
-    (r"LambdaCloud|_v1", "cloud"),
+    (r"_v1", "pcie-virtual"),
     (r"V100-SXM", "nvlink2"),
     (r"A100.SXM", "nvlink3"),
-    (r"Quadro", "pcie3-quadro"),
-    (r"", "pcie-server"),
+    (r"Quadro", "pcie3-server"),
+    (r"", "pcie4-server"),
 )
 
 

@@ -21,9 +21,7 @@ SOURCE = (
     "HolisticTraceAnalysis, tests/data/ns_resolution_trace (rank 0): ResNet-50 training, V100-SXM2-32GB, PyTorch 2.x, "
     "DDP, times in ns"
 )
-LIKE_IT = "dgx1-e5-2698v4"
-WITH_V100 = ("broadwell-e5-2686v4", "cascade-lake-8275cl")
-WHY = "assumed: nobody says which processor the server has; `or_like` are others of our table beside a V100-SXM2"
+WHY = "the amounts in data/hosts.toml are those of this recording, with the profiler on"
 HEAD = """\
 # What operators cost the host of a recorded server, with the profiler on; gpututor/calibration/operators.py reads it.
 # Written by tools/calibrate/host_operators.py. `median_us` is the operator's own time without what it calls, or the
@@ -37,7 +35,7 @@ def text() -> str:
     amounts = amounts_ns(sorted_out(opened(path).events).events)
     n_steps = len(read(path).steps)
     medians = medians_us(amounts)
-    fields = {"source": SOURCE, "like": LIKE_IT, "or_like": WITH_V100, "like_source": WHY}
+    fields = {"source": SOURCE, "times": 1.0, "times_source": WHY}
     parts = [HEAD, "\n[server]\n", *(f"{k} = {json.dumps(v)}\n" for k, v in fields.items())]
     for name in sorted(NAMES & set(medians)):
         parts += [f"\n[operator.{json.dumps(name, ensure_ascii=False)}]\n"]

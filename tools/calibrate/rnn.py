@@ -2,20 +2,21 @@
 
 The table times one layer's forward pass and its gradient with respect to the data, without the product that feeds the
 input. Points that predictions are judged by are left out. Each fit is shown with one hidden size left out, too.
-Older cards are those before Volta, measured with cuDNN 6.
+Older cards are those before Volta, measured with cuDNN 6. Persistent kernels have two constants, from two figures.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpututor.cards import Card, card
 from gpututor.model import constants
 from gpututor.model.cost import price
-from gpututor.model.lowering.recurrent import RULES
-from gpututor.model.spec import KernelSpec, OpCall
+from gpututor.model.lowering import lower
+from gpututor.model.lowering.recurrent import GATES, RULES
+from gpututor.model.spec import DeviceCopy, KernelSpec, OpCall, RnnLayer
 from tools.calibrate.common import errors, fit, left_out, loss, read
 
 CARDS = {"NV_V100": "V100-SXM2-16GB", "NV_P100": "P100-PCIe", "NV_1080Ti": "GTX-1080Ti"}
@@ -70,6 +71,7 @@ def _row(row: dict[str, str], form: str, direction: str, measured_ms: float) -> 
     hidden, batch, seq = (int(float(row[name])) for name in ("hidden", "batch", "timesteps"))
     sizes = {"seq": 2, "batch": batch, "input": hidden, "hidden": hidden, "layers": 1, "directions": 1}
     given = {**sizes, "mode": MODES[row["cell"]], "dtype": "float16" if form == "fp16" else "float32"}
+    given["skip_input"] = True  # DeepBench asks for cuDNN's standard algorithm (code/nvidia/cudnn_helper.h)
     rule = RULES["gpututor.rnn.forward" if direction == "fwd" else "gpututor.rnn.backward"]
     one_step = {k for k in rule(OpCall("rnn", (), tuple(given.items()), ())).kernels if k.name in STEPS}
     kernels = tuple((kernel, seq) for kernel in one_step)
@@ -123,8 +125,37 @@ def report(rows: Sequence[Row], name: str) -> None:
     print(f"  size left out  {errors(left_out(own, lambda row: str(row.hidden), fit_without))}", flush=True)
 
 
+# torch's LSTM in fp16: units, sentences, steps; milliseconds forward, and forward and backward, on an H100 SXM. Source:
+# NX-AI/flashrnn at d73fb52, head_dim--lstm.svg, and flashrnn/speed_experiments/kernel_speed_benchmark.py (batch first).
+PERSISTENT_CARD, PERSISTENT_SIZES, PERSISTENT_MS = "H100-SXM", (768, 16, 1024), (2.01, 5.19)
+
+
+def persistent() -> None:
+    """Print the two constants of persistent kernels that give the two figures."""
+    on, (hidden, batch, seq) = card(PERSISTENT_CARD), PERSISTENT_SIZES
+    given = {"mode": "lstm", "seq": seq, "batch": batch, "input": hidden, "hidden": hidden, "dtype": "float16"}
+    turned = DeviceCopy("batch and steps exchanged", 2 * seq * batch * hidden * 2)
+    both_ms = PERSISTENT_MS[0], PERSISTENT_MS[1] - PERSISTENT_MS[0]
+    steps_s = []
+    for name, total_ms in zip(("forward", "backward"), both_ms, strict=True):
+        kernels = lower(OpCall(f"gpututor.rnn.{name}", (), tuple(given.items()), ())).kernels
+        (layer,) = (k for k in kernels if isinstance(k, RnnLayer))
+        start = replace(layer, seq=1)  # its floor, the weights, and a step
+        with constants.other({"rnn.persistent_wait_clocks": 0.0}):
+            start_ns = price(start, on).duration_ns
+        others_ns = sum(price(k, on).duration_ns + GAP_NS for k in (*kernels, turned) if k is not layer)
+        steps_s.append((total_ms * 1e6 - others_ns - start_ns) / (seq - 1) / 1e9)
+    state_bytes = batch * hidden * 2
+    bytes_per_s = (GATES["lstm"] - 1) * state_bytes / (steps_s[1] - steps_s[0])
+    wait_s = steps_s[0] - state_bytes / bytes_per_s
+    print(f"persistent: {steps_s[0] * 1e6:.2f} and {steps_s[1] * 1e6:.2f} us a step")
+    per_clock, clocks = bytes_per_s / on.boost_clock_hz, wait_s * on.boost_clock_hz
+    print(f"  bytes_per_clock {per_clock:.1f}  wait_clocks {clocks:.0f}", flush=True)
+
+
 def main() -> None:
     """Fit and show every group."""
+    persistent()
     rows = timings()
     print(f"{len(rows)} timings of DeepBench")
     for name in FITS:

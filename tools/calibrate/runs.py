@@ -24,7 +24,11 @@ def lambdas_runs() -> Iterator[Point]:
     groups: dict[tuple[str, ...], list[dict[str, str]]] = defaultdict(list)
     for row in read("lambda_runs.csv.gz"):
         task = row["task"].removeprefix("PyTorch_")
-        if row["suspect"] != "False" or not task.startswith(LAMBDAS_TASKS) or not find_card(row["gpu"].replace("_", " ")):
+        if (
+            row["suspect"] != "False"
+            or not task.startswith(LAMBDAS_TASKS)
+            or not find_card(row["gpu"].replace("_", " "))
+        ):
             continue
         if row["path"] in judged or task.rpartition("_")[2] not in PRECISION:
             continue

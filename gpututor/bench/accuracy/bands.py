@@ -8,8 +8,17 @@ from pathlib import Path
 
 from gpututor.bench.accuracy.points import Point
 from gpututor.bench.accuracy.rows import Predictor, Row, row_of
-from gpututor.expect.accuracy import ALL, BUSY, COVERED, LAUNCH_BOUND, REGIMES, SEVERAL_CARDS, Accuracy
-from gpututor.expect.accuracy import covering, from_points, regime_of
+from gpututor.expect.accuracy import (
+    ALL,
+    BUSY,
+    COVERED,
+    LAUNCH_BOUND,
+    REGIMES,
+    SEVERAL_CARDS,
+    Accuracy,
+    covering,
+    from_points,
+)
 from gpututor.paths import data_dir
 from gpututor.predict import Prediction, predict
 from gpututor.results import write_at_once
@@ -19,7 +28,7 @@ HEAD = """\
 # Written by `gpututor bench accuracy --write-bands`; don't edit by hand.
 #
 # error_share: predicted over measured time is within 1 + error_share either way for {covered:.0%} of the points, by the
-# rule for another point of the same kind (the k-th smallest of n, k = {covered:g} (n + 1) rounded up, so 4 points at least).
+# rule for another point of the same kind (the k-th smallest of n, k = {covered:g} (n + 1) rounded up; so 4 or more).
 # bias_share: the middle one of predicted over measured time, less 1; above 0 we say too slow. It isn't taken off.
 # busy: every run on one card that is not launch-bound. Kinds with too few points are left out, and take that of all.
 # The regimes under [suite] are the words of whoever collected the points; no prediction has them.
@@ -31,7 +40,7 @@ class Sorted:
 
     def __init__(self, predicting: Predictor = predict) -> None:
         self._predicting = predicting
-        self._last: Prediction | None = None
+        self._last: list[Prediction] = []
         self.errors: dict[str, list[float]] = {name: [] for name in REGIMES}
         self.suite: dict[str, list[float]] = {}
         self.util_points: list[float] = []
@@ -39,20 +48,20 @@ class Sorted:
 
     def row(self, point: Point) -> Row:
         """The row of one point, counted."""
-        self._last = None
+        self._last.clear()
         row = row_of(point, self._keeping)
         self.n_seen += 1
         if row.skipped is not None:
             self.n_skipped += 1
         if row.off_points is not None:
             self.util_points.append(abs(row.off_points) / 100)
-        if row.error is not None and self._last is not None:
-            self._count(math.log1p(row.error), regime_of(self._last.timeline, self._last.ledger), point.regime)
+        if row.error is not None and self._last:
+            self._count(math.log1p(row.error), self._last[-1].regime, point.regime)
         return row
 
     def _keeping(self, *asked: object) -> Prediction:
-        self._last = self._predicting(*asked)  # type: ignore[arg-type]
-        return self._last
+        self._last.append(self._predicting(*asked))  # type: ignore[arg-type]
+        return self._last[-1]
 
     def _count(self, log: float, regime: str, in_suite: str) -> None:
         names = {regime, ALL} | (set() if regime in (SEVERAL_CARDS, LAUNCH_BOUND) else {BUSY})

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from gpututor.bench.accuracy.points import Point
-from gpututor.cards import Card, Host, Machine, card, find_card, host, machine, machine_for
+from gpututor.cards import Card, Host, Machine, card, find_card, host, machine_for, machines
 
 DLE, LAMBDA, TIMM = "NVIDIA/DeepLearningExamples", "lambdal/deeplearning-benchmark", "huggingface/pytorch-image-models"
 DEEPBENCH = "baidu-research/DeepBench"
@@ -38,7 +38,7 @@ _PLACES: tuple[Place, ...] = (
     Place(LAMBDA, "V100", r"/p3\.", "broadwell-e5-2686v4", f"{_LOG}: E5-2686 v4, an AWS p3"),
     Place(LAMBDA, "V100", "", "cascade-lake-8275cl", _CASCADE),
     Place(LAMBDA, "RTX-2080Ti|GTX-1080Ti|TITAN-RTX", "", "cascade-lake-8275cl", _CASCADE),
-    Place(LAMBDA, "RTX-3090", "8x", "epyc-7r13", f"{_LOG}: EPYC 7313 or 7662; the host has its core", "8x-RTX-3090"),
+    Place(LAMBDA, "RTX-3090", "8x", "epyc-7r13", f"{_LOG}: EPYC 7313 or 7662; the host has its core"),
     Place(LAMBDA, "RTX-3090|RTX-4090|A40", "", "epyc-7r13", f"{_LOG}: an EPYC or Threadripper of this host's core"),
     Place(LAMBDA, "A100", "", "epyc-7742", f"{_LOG}: mostly EPYC of the 7002 series"),
     Place(LAMBDA, "H100|H200|B200", "", "sapphire-rapids-8480c", f"{_LOG}: Xeon 8480+, or the generation after it"),
@@ -73,12 +73,32 @@ def place_of(point: Point) -> tuple[Machine, str]:
     for place in _PLACES:
         fits = (place.cards, found.name), (place.path, point.path)
         if place.repo in ("", point.repo) and all(re.search(pattern, text) for pattern, text in fits):
-            named = place.named if point.n_gpus > 1 else None
-            return _machine(found, point.n_gpus, host(place.host), named), place.reason
-    return _machine(found, point.n_gpus, machine_for(found.name).host), "not said; a usual computer with this card"
+            return _machine(found, point, host(place.host), place.named), place.reason
+    return _machine(found, point, machine_for(found.name).host), "not said; a usual computer with this card"
 
 
-def _machine(found: Card, n_cards: int, its_host: Host, named: str | None = None) -> Machine:
-    """These cards in a computer of nobody's; `named` is one whose links between the cards are known."""
-    name = named or f"{n_cards} x {found.name}"
-    return Machine(name, machine(named).provider if named else "own", found, n_cards, its_host, None, "no price", {})
+def _machine(found: Card, point: Point, its_host: Host, named: str | None = None) -> Machine:
+    """As many of these cards as the point says in a computer of nobody's, with the links of the `named` one, if any.
+
+    A name that data/links.toml doesn't have gets the usual links of its card.
+    """
+    name = (linked_like(found, point) or named or "") if point.n_gpus > 1 else ""
+    name = name or f"{point.n_gpus} x {found.name}"
+    known = machines().get(name)
+    return Machine(name, known.provider if known else "own", found, point.n_gpus, its_host, None, "no price", {})
+
+
+# Lambda's boxes whose cards don't reach each other: tools/calibrate/boxes.py has them from runs that aren't judged.
+_VIRTUAL = re.compile(r"/(LambdaCloud_(?!8xV10016G)|Linode_|\d*x?(A100_\d+GB_(SXM4|PCIe)|H100_80GB_PCIe|A6000)_v1/)")
+
+
+def linked_like(found: Card, point: Point) -> str | None:
+    """The computer in data/links.toml whose cards are joined as the point's, where its card doesn't say that."""
+    joined = point.interconnect.casefold()
+    if point.repo == LAMBDA and _VIRTUAL.search(f"/{point.path}"):
+        return "virtual-machine"
+    if "pcie" in joined and found.nvlink_bytes_per_s and "SXM" in found.name:
+        return "virtual-machine"
+    if joined.startswith("nvlink") and "SXM" not in found.name and point.n_gpus == 2:
+        return "bridged-pair"
+    return None

@@ -23,8 +23,9 @@ ENDINGS: Mapping[str, str] = MappingProxyType({"sitar-lab/NeuSight": "-hf2023"})
 _CONTAINERS: Mapping[str, str] = MappingProxyType(
     {
         "20.01": "1.4", "20.03": "1.5", "20.06": "1.6", "20.07": "1.6", "20.10": "1.7", "20.12": "1.8", "21.02": "1.8",
-        "21.03": "1.9", "21.05": "1.9", "21.06": "1.9", "21.07": "1.10", "21.10": "1.10", "21.12": "1.11",
-        "22.01": "1.11", "22.05": "1.12", "22.06": "1.13", "22.08": "1.13", "22.10": "1.13", "22.12": "1.14",
+        "21.03": "1.9", "21.04": "1.9", "21.05": "1.9", "21.06": "1.9", "21.07": "1.10", "21.10": "1.10",
+        "21.11": "1.11", "21.12": "1.11", "22.01": "1.11", "22.05": "1.12", "22.06": "1.13", "22.08": "1.13",
+        "22.10": "1.13", "22.11": "1.13", "22.12": "1.14",
         "23.01": "1.14", "23.05": "2.0", "23.10": "2.1", "24.03": "2.3", "24.10": "2.5",
     }
 )  # fmt: skip
@@ -54,6 +55,30 @@ def torch_of(framework: str) -> str | None:
         if number.startswith(("1.", "2.")):
             return str(number)
     return None
+
+
+# The containers in which NVIDIA's tables were measured, by the table's folder. Source: the sentence above each table.
+_TABLES_CONTAINERS: Mapping[str, str] = MappingProxyType(
+    {
+        "LanguageModeling/BERT": "21.11",
+        "Translation/Transformer": "22.06",
+        "Translation/GNMT": "20.06",
+        "SpeechSynthesis/Tacotron2": "20.06",
+        "Detection/SSD": "22.10",
+        "Segmentation/nnUNet": "22.11",
+        "Recommendation/NCF": "21.04",
+        "Classification/ConvNets": "21.03",
+    }
+)
+
+
+def version_of(point: Point) -> str | None:
+    """The version of torch that ran: as the folder of NVIDIA's table says, else as the point's framework says."""
+    if point.repo == DLE:
+        for folder, container in _TABLES_CONTAINERS.items():
+            if folder in point.path:
+                return _CONTAINERS[container]
+    return torch_of(point.framework)
 
 
 def layout_of(point: Point, precision: str) -> str | None:
@@ -98,16 +123,26 @@ def options_of(
     if point.repo in RECIPES:
         options["recipe"] = RECIPES[point.repo]
     if point.repo == LAMBDA:
-        options["style"] = "dle2019"  # BERT as NVIDIA's repository had it when Lambda took it over
+        options["style"] = _berts_style(version_of(point))
     if update := _update_batch(point, precision, card):
         options["update_batch"] = update
-    if version := torch_of(point.framework):
+    if version := version_of(point):
         options["torch"] = version
     if point.repo == STAS and kind != "infer":
         options["checkpointing"] = True  # its torch-compile-bench.py switches it on for all that trains
     if point.is_utilization and batch and _lambdas_task(point) == "tacotron2":
         options["per_epoch"] = CLIPS // batch  # the whole run was sampled, with loading and validation
     return options
+
+
+def _berts_style(version: str | None) -> str:
+    """NVIDIA's BERT as Lambda ran it with this torch: containers of another year brought another commit of it.
+
+    Source: Lambda's logs and scripts by container; NVIDIA's repository at those dates (workloads/language/bert.py).
+    """
+    major, _, minor = (version or "1.13").partition(".")
+    number = 100 * int(major) + int(minor)
+    return "dle2019" if number < 105 else "dle2020" if number < 112 else "dle2022"
 
 
 def _update_batch(point: Point, precision: str, card: Card) -> int | None:

@@ -34,6 +34,7 @@ class Asked:
     said: Mapping[str, Said]
     notes: tuple[str, ...] = ()
     not_understood: tuple[str, ...] = ()
+    torch: str | None = None  # the version that ran there
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,8 @@ def resolve(point: Point) -> Asked | Skip:
     except GpututorError as error:
         return Skip(str(error))
     notes += _doubts(point, wording, setting, workload, machine)
-    return Asked(workload, setting, machine, host_reason, MappingProxyType(said), notes, wording.not_understood)
+    version = recipes.version_of(point)
+    return Asked(workload, setting, machine, host_reason, MappingProxyType(said), notes, wording.not_understood, version)
 
 
 def _kind(point: Point, wording: Wording, workload: Workload) -> str | None:

@@ -84,7 +84,7 @@ class Row:
         return dict(sorted(lost, key=lambda pair: -pair[1])[:3])
 
 
-Predictor = Callable[[Workload, Setting, Machine], Prediction]
+Predictor = Callable[[Workload, Setting, Machine, str | None], Prediction]
 
 
 def rows_of(points: Iterable[Point], predicting: Predictor = predict) -> Iterator[Row]:
@@ -162,13 +162,13 @@ def kernel_shares(prediction: Prediction) -> Mapping[str, float]:
 def _with_room(asked: Asked, predicting: Predictor) -> tuple[Prediction, tuple[str, ...]]:
     """The prediction; where the card is too small by our accounting, on one like it with more memory, and a note."""
     try:
-        return predicting(asked.workload, asked.setting, asked.machine), ()
+        return predicting(asked.workload, asked.setting, asked.machine, asked.torch), ()
     except Exception as error:
         if not _is_out_of_memory(error):
             raise
     card, peaks = asked.machine.card, [0]
     roomy = replace(asked.machine, card=replace(card, memory_bytes=ROOM_BYTES))
-    prediction = predicting(_watched(asked.workload, peaks), asked.setting, roomy)
+    prediction = predicting(_watched(asked.workload, peaks), asked.setting, roomy, asked.torch)
     found = f"our accounting finds {peaks[0] / GIB:.1f} GiB in use, the card has {card.memory_bytes / GIB:.0f} GiB"
     return prediction, (f"{found}; predicted as if it had more",)
 

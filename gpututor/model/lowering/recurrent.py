@@ -2,8 +2,11 @@
 
 For each layer and direction: one product that feeds the whole sequence's input, then for each time step the
 recurrent product and a kernel that applies the gates. A single step (seq 1, a decoder's loop) has nothing to pipeline,
-so its recurrent product is an ordinary one. cuDNN's persistent kernels (fp16 on V100, unpacked) are not modelled, nor
-are two directions at the same time.
+so its recurrent product is an ordinary one. Where torch asks some card for cuDNN's persistent kernel, the card decides
+(costs/rnn_layer.py). The products of two directions run side by side: cuDNN's RNN calls launch in more than one
+stream (release notes of cuDNN 7.6.5, limitations). Layers follow each other here: with up to 192 units, four layers
+take four times as long as one (xwang233/code-snippet at 2c053c8, cudnn-rnn-bench-62143). cuDNN's kernel for such small
+layers alone (CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H, torch 1.12 and later) is not modelled.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from dataclasses import dataclass
 
 from gpututor.errors import KernelSpecError
 from gpututor.model.costs.rates import power_of_two_in
-from gpututor.model.kernels import Gemm, RnnStep, RowReduce
+from gpututor.model.kernels import Gemm, RnnLayer, RnnStep, RowReduce
 from gpututor.model.lowering.shape import REDUCE_THREADS, Rule, walk
 from gpututor.model.spec import HostKind, KernelSpec, OpCall, OpCost
 from gpututor.model.tensors import FORMAT, ITEMSIZE_BYTES
@@ -39,6 +42,7 @@ class Sizes:
     form: str
     itemsize: int
     tf32: bool
+    may_persist: bool = False  # the program leaves cuDNN's algorithm to torch, and the batch has one length
 
     @property
     def width(self) -> int:
@@ -63,9 +67,34 @@ class Sizes:
     def recurrent(self, backward: bool) -> KernelSpec:
         """The recurrent product of one time step."""
         if self.seq > 1:
-            return RnnStep("rnn step", GATES[self.mode], self.batch, self.hidden, self.form, backward, self.tf32)
+            at_once, gates = self.directions, GATES[self.mode]
+            return RnnStep("rnn step", gates, self.batch, self.hidden, self.form, backward, self.tf32, at_once)
         n, k = (self.hidden, self.width) if backward else (self.width, self.hidden)
         return self.gemm("rnn hidden", self.batch, n, k)
+
+    def steps(self, backward: bool) -> tuple[KernelSpec, ...]:
+        """The kernels of all time steps of one layer in one direction."""
+        if self.is_persistent_somewhere():
+            gates = GATES[self.mode]
+            name = "rnn layer backward" if backward else "rnn layer"
+            return (RnnLayer(name, self.mode, gates, self.seq, self.batch, self.hidden, self.form, backward),)
+        return self.steps_one_by_one(backward)
+
+    def steps_one_by_one(self, backward: bool) -> tuple[KernelSpec, ...]:
+        """The same as a product and the gates for each step; going back the gates come first."""
+        if backward:
+            return (*self.gates("rnn gates backward"), self.recurrent(True)) * self.seq
+        return (self.recurrent(False), *self.gates("rnn gates")) * self.seq
+
+    def is_persistent_somewhere(self) -> bool:
+        """Whether torch asks for a persistent kernel on a card that is good at it, by the rules that name no card.
+
+        Source: pytorch/pytorch aten/src/ATen/native/cudnn/RNN.cpp, get_algo and use_persist_common_heuristics. A single
+        step is left to an ordinary product here.
+        """
+        alone = self.may_persist and self.seq > 1 and self.layers == self.directions == 1
+        fits = self.hidden <= 1024 and self.batch % 8 == 0 and self.batch <= 128
+        return alone and fits and self.form == "fp16" and self.hidden % 128 == self.input % 128 == 0
 
 
 def sizes_of(call: OpCall) -> Sizes:
@@ -88,6 +117,7 @@ def sizes_of(call: OpCall) -> Sizes:
         form=FORMAT.get(dtype, "fp32"),
         itemsize=ITEMSIZE_BYTES.get(dtype, 4),
         tf32=call.tf32,
+        may_persist=not (call.kwarg("packed", False) or call.kwarg("skip_input", False)),
     )
 
 
@@ -106,7 +136,7 @@ def _forward(call: OpCall) -> OpCost:
     for width_in in s.inputs():
         if not call.kwarg("skip_input", False):
             kernels.append(s.gemm("rnn input", s.seq * s.batch, s.width, width_in))
-        kernels += (s.recurrent(False), *s.gates("rnn gates")) * s.seq
+        kernels += s.steps(False)
     return OpCost(HostKind.RNN, tuple(kernels))
 
 
@@ -118,7 +148,7 @@ def _backward(call: OpCall) -> OpCost:
     kernels: list[KernelSpec] = []
     rows = s.seq * s.batch
     for width_in in reversed(s.inputs()):
-        kernels += (*s.gates("rnn gates backward"), s.recurrent(True)) * s.seq
+        kernels += s.steps(True)
         if not call.kwarg("skip_input", False):
             kernels.append(s.gemm("rnn input gradient", rows, width_in, s.width))
             kernels.append(s.gemm("rnn input weight gradient", s.width, width_in, rows))

@@ -7,13 +7,13 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from gpututor.model.fusion import Node, Part
-from gpututor.model.kernels import Attention, Conv, Gemm, RnnStep, RowReduce, Stream
+from gpututor.model.kernels import Attention, Conv, Gemm, RnnLayer, RnnStep, RowReduce, Stream
 from gpututor.model.spec import HostKind, KernelSpec
 from gpututor.model.tape import TapeOp
 from gpututor.simgpu.private.tensors import schema_of
 from gpututor.simgpu.tensor import SimTensor
 
-LIBRARY = (Gemm, Conv, RnnStep, Attention)
+LIBRARY = (Gemm, Conv, RnnStep, RnnLayer, Attention)
 # Inductor calls torch's own kernels for sorting, or writes one that adds atomically; nothing is joined to either here.
 # Source: torch 2.13, torch/_inductor/lowering.py (make_fallback; scatter_reduce_, index_put_impl_).
 ALONE = frozenset(
@@ -110,7 +110,7 @@ def nodes_of(
     if name in WRITES_ONLY:
         reads = [t for t in reads if all(t is not c for c in changed)]
     writes = list({id(t): t for t in [*changed, *tensors_in(outs)]}.values())
-    moved_bytes = sum(k.moved_bytes for k in kernels if not isinstance(k, RnnStep))
+    moved_bytes = sum(k.moved_bytes for k in kernels if not isinstance(k, RnnStep | RnnLayer))
     most_bytes = max(0, moved_bytes - sum(map(seen_bytes, writes))) or moved_bytes
     accesses = memory.read(reads, most_bytes), memory.write(writes)
     if any(isinstance(k, LIBRARY) for k in kernels):

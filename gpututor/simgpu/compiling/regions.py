@@ -15,7 +15,7 @@ from gpututor.errors import GraphBreak
 from gpututor.model.fusion import Node, Part, fuse
 from gpututor.model.kernels import Stream
 from gpututor.model.spec import HostKind
-from gpututor.model.tape import CopyCall, GraphReplay, HostWork, Sync, TapeOp, UseStream
+from gpututor.model.tape import CopyCall, GraphReplay, HostWork, ModuleCall, Sync, TapeOp, UseStream
 from gpututor.simgpu.compiling.fusible import RANDOM, Numbered, nodes_of, tensors_in
 from gpututor.simgpu.compiling.guards import COMPILE_BASE_NS, COMPILE_OP_NS, Version
 from gpututor.simgpu.graphs.capturing import without_kernels
@@ -85,6 +85,8 @@ class Region(Listener):
 
     def account(self, entry: Entry) -> None:
         """Take ops; let everything else through, after what came before it."""
+        if type(entry) is ModuleCall:
+            return  # compiled code calls no module
         if type(entry) is TapeOp:
             if entry.host in BREAKS:
                 self._break(entry.name)

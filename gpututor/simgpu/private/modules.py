@@ -11,7 +11,24 @@ MODULE_APPLY = seam(
     "keeping the identity of parameters when a module moves",
     "tied weights come apart and optimizers lose their parameters",
 )
+MODULE_CALL_SEAM = seam(
+    "torch.nn.Module.__call__",
+    "counting the calls of modules, whose Python takes the host's time",
+    "code in small modules looks as cheap for the host as code in one function",
+)
 _MODULE = torch.nn.Module()
+plain_call_of = attribute(
+    "torch.nn.Module._call_impl",
+    _MODULE,
+    "calling a module as torch does",
+    "modules can't be called",
+)
+compiled_call_of = attribute(
+    "torch.nn.Module._compiled_call_impl",
+    _MODULE,
+    "calling a module as torch does",
+    "modules can't be called",
+)
 parameters_of = attribute(
     "torch.nn.Module._parameters",
     _MODULE,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import torch
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from gpututor.workloads.apex_parallel import ApexParallel
 from gpututor.workloads.language.bert import BASE, LARGE, STYLES, Answering, Classifying, Pretraining, Size, padded
@@ -68,14 +70,15 @@ def _squad(size: Size, setting: Setting, device: str) -> Job:
 def _pretrain(setting: Setting, device: str) -> Job:
     """A micro-batch of run_pretraining.py in fp16, whose gradients gather; LAMB follows each `accumulate`-th one.
 
-    The host waits while the places of the hidden words are counted.
+    The host waits while the places of the hidden words are counted. Several cards exchange all gradients at once, in
+    the backward pass before LAMB alone.
     """
     batch = batch_of(setting)
     accumulate, length = int(setting.options["accumulate"]), int(setting.options["length"])
     size, setting = padded(LARGE), replace(setting, precision="fp16") if _half(setting) else setting
     n_hidden = round(batch * length * HIDDEN_SHARE)
     with torch.device(device):
-        net = prepared(Pretraining(size, STYLES[str(setting.options["style"])]), setting)
+        net = prepared(Pretraining(size, STYLES[str(setting.options["style"])]), setting, _in_one_bucket)
         ids = torch.randint(0, size.words, (batch, length))
         parts, seen, place = torch.zeros_like(ids), torch.ones_like(ids), torch.ones(1, dtype=torch.int64)
         places, labels = torch.arange(n_hidden), torch.randint(0, size.words, (n_hidden,))
@@ -84,14 +87,21 @@ def _pretrain(setting: Setting, device: str) -> Job:
 
     def step(k: int) -> Tensor:
         place.nonzero()
-        scores, belongs = net(ids, parts, seen, places)
-        loss = F.cross_entropy(scores, labels) + F.cross_entropy(belongs, follows)
-        loss.backward()  # type: ignore[no-untyped-call]
-        if setting.kind == "train" and k % accumulate == accumulate - 1:
+        is_last = k % accumulate == accumulate - 1
+        with net.no_sync() if isinstance(net, DistributedDataParallel) and not is_last else nullcontext():
+            scores, belongs = net(ids, parts, seen, places)
+            loss = F.cross_entropy(scores, labels) + F.cross_entropy(belongs, follows)
+            loss.backward()  # type: ignore[no-untyped-call]
+        if setting.kind == "train" and is_last:
             lamb.step()
         return loss
 
     return Job(step, batch)
+
+
+def _in_one_bucket(net: nn.Module) -> nn.Module:
+    """DDP as run_pretraining.py makes it: the card's whole memory as the bucket's limit, gradients that are views."""
+    return DistributedDataParallel(net, bucket_cap_mb=1 << 20, gradient_as_bucket_view=True)
 
 
 # 15 % of the words are hidden, at most 20 of 128 and 80 of 512 (Devlin et al. 2018, section 3.1 and appendix A.2)

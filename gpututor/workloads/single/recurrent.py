@@ -28,7 +28,7 @@ def without_input_product(setting: Setting, device: str) -> Any:
             f"skip_input is set, and torch can't leave out a recurrent layer's input product on {device}; "
             "only the simulated GPU can, so set skip_input to False"
         )
-    from gpututor.simgpu.whole_ops import skip_input
+    from gpututor.simgpu.recurrent import skip_input
 
     return skip_input()
 

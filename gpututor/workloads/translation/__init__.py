@@ -1,1 +1,1 @@
-"""Translation with recurrent networks: `gnmt.py`, its batches in `gnmt_batches.py`."""
+"""Translation: `gnmt.py` with recurrent networks, its batches in `gnmt_batches.py`; `transformer.py` without them."""

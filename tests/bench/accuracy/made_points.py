@@ -40,7 +40,7 @@ def row(one: Point, predicted: float, error: float = 0.0) -> Row:
 def predicting(step_s: float, n_per_step: float = 8.0, gpu: str = "########"):
     """A predictor that always says this; `gpu` draws what the card does in one step."""
 
-    def predict(workload: Any, setting: Any, machine: Any) -> Prediction:
+    def predict(workload: Any, setting: Any, machine: Any, torch: Any = None) -> Prediction:
         work = KernelWork("convolution", flop=1.0, moved_bytes=1.0, n_blocks=1000, blocks_per_sm=1)
         timeline = draw(gpu=gpu, work=work)
         return Prediction(workload.name, setting, machine, step_s, n_per_step, workload.unit, timeline)

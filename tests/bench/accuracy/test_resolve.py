@@ -11,6 +11,7 @@ from gpututor.bench.accuracy.recipes import torch_of
 from gpututor.bench.accuracy.resolve import Asked, Skip, resolve
 from gpututor.bench.accuracy.wording import precision_of, wording_of
 from gpututor.errors import WorkloadNotKnown
+from gpututor.links import wiring
 from tests.bench.accuracy.made_points import asked, point
 
 
@@ -116,6 +117,41 @@ def test_several_cards_of_nvidias_tables_are_in_a_machine_whose_links_are_known(
     machine, _ = place_of(point(gpu="V100-SXM2-16GB", repo=DLE, n_gpus=8))
 
     assert (machine.name, machine.n_cards) == ("DGX-1", 8)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "path", "interconnect", "name"),
+    [
+        ("GeForce_RTX_3090", "8x3090/x.txt", "PCIe (no NVLink)", "pcie-geforce"),
+        ("A40", "4xA40/x.txt", "", "pcie4-server"),
+        ("NVIDIA_H100_PCIe", "8xH100_80GB_PCIe5_v1/x.txt", "", "pcie5-server"),
+        ("NVIDIA_H100_PCIe", "8xH100_80GB_PCIe_v1/x.txt", "", "pcie-virtual"),
+        ("NVIDIA_H100_80GB_HBM3", "8xH100_80GB_SXM5_v1/x.txt", "NVLink4", "nvlink4"),
+        ("Tesla_V100-SXM2-16GB", "LambdaCloud_4xV100_16GB_v1/x.txt", "NVLink", "pcie-virtual"),
+        ("Tesla_V100-SXM2-16GB", "LambdaCloud_8xV10016G/x.txt", "", "nvlink2"),
+        ("Tesla_V100-SXM2-32GB", "8xV100/x.txt", "NVLink", "nvlink2"),
+        ("A100-SXM4-40GB", "8xA100_p4/x.txt", "", "nvlink3"),
+        ("NVIDIA_A100-SXM4-40GB", "8xA100_40GB_SXM4_v1/x.txt", "", "pcie-virtual"),
+    ],
+)
+def test_several_cards_are_joined_as_their_kind_and_their_box_say(gpu, path, interconnect, name):
+    where = {"gpu": gpu, "repo": LAMBDA, "path": f"pytorch/results/{path}", "interconnect": interconnect}
+
+    machine, _ = place_of(point(n_gpus=4, **where))
+
+    assert wiring(machine).cards.name == name
+
+
+def test_cards_whose_nvlink_a_point_denies_talk_through_the_host():
+    machine, _ = place_of(point(gpu="A100-SXM4-40GB", n_gpus=4, interconnect="PCIe"))
+
+    assert not wiring(machine).cards.peer_access
+
+
+def test_a_pair_with_a_bridge_has_it():
+    machine, _ = place_of(point(gpu="A40", n_gpus=2, interconnect="NVLink bridge"))
+
+    assert wiring(machine).cards.name == "nvlink-bridge"
 
 
 @pytest.mark.parametrize(

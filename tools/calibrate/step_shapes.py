@@ -7,7 +7,6 @@ gpututor/model/cards_queue.py does with every kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -31,6 +30,7 @@ ONE_BUCKET = 2  # of GNMT's round of sentence lengths, the middle one
 class Shape:
     """Seconds of a step with one card; and with several: (seconds computed, bytes), a wait where bytes are None."""
 
+    n_steps: int
     alone_s: float
     units: float
     events: tuple[tuple[float, int | None], ...]
@@ -106,7 +106,7 @@ def shape_of(asked: Asked, on: Card, keep: Path, free: Link) -> Shape:
     one, units, n_steps = recorded(asked, 1, keep)
     two, _, _ = recorded(asked, 2, keep)
     machine = replace(asked.machine, card=on, n_cards=2)
-    alone_s = one.price(replace(machine, n_cards=1)).duration_ns * 1e-9 / n_steps
+    alone_s = one.price(replace(machine, n_cards=1)).duration_ns * 1e-9 / n_steps  # of one step, the rest is of all
     pricer = CardsPricer(machine)
     pricer.wiring = Wiring(free, free)
     player = _Noting(pricer, None, 2)
@@ -116,13 +116,13 @@ def shape_of(asked: Asked, on: Card, keep: Path, free: Link) -> Shape:
     end_s = (player.end_ns if player.end_ns is not None else player.queue.end_ns) * 1e-9
     begin_s = player.begins[0][0] * 1e-9
     events = tuple((max(0.0, at - begin_s), n) for at, n in player.events if n is None or n > SMALL_BYTES)
-    return Shape(alone_s, units * n_steps, events, end_s - begin_s)
+    return Shape(n_steps, alone_s, units * n_steps, events, end_s - begin_s)
 
 
-def together_s(shape: Shape, scale: float, n: int, link: Link, late_share: float = 0.0) -> float:
-    """Seconds of the shape's steps, `scale` times as slow, on `n` cards; each waits for the slowest by a share."""
-    team = Team(n, 1, Wiring(link, link))
-    pace = scale * (1 + late_share)
+def together_s(shape: Shape, scale: float, n: int, link: Link) -> float:
+    """Seconds of the shape's steps, `scale` times as slow, on `n` cards, of which all wait for the slowest."""
+    team = Team(n, 1, Wiring(link.busy(), link))
+    pace = scale * (1 + link.late_of(n))
     now = talk_end = done = 0.0  # real time, and seconds computed so far
     talks: list[tuple[float, float]] = []
 
