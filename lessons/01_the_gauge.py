@@ -30,7 +30,7 @@ with app.setup(hide_code=True):
     from gpututor.expect import Band, compare
     from gpututor.experiments.gauge import ADD, FP16, FP32, SOFTMAX
     from gpututor.ledger import rows
-    from gpututor.model.costs.walk import lone_sm_draw
+    from gpututor.model.costs.walk import block_bytes_per_s
     from gpututor.one_kernel import (
         alone,
         explained,
@@ -239,8 +239,9 @@ def model(filled, most_rows, n_rows, other, row_kernel):
             {"SM fill": filled}, x_title="rows, one block each", here=(n_rows.value, _fill), here_text=percent(_fill)
         ),
         note=f"{waves(_here.work, other).in_words} Time: {duration(_here.duration_ns)}, for a single row "
-        f"{duration(_one.duration_ns)}. Up to {rows_for_free(row_kernel, other, most_rows)} rows take no longer, if a "
-        f"lone SM draws {lone_sm_draw():g} times its part of the bandwidth: read off a V100, assumed for other cards.",
+        f"{duration(_one.duration_ns)}. Up to {rows_for_free(row_kernel, other, most_rows)} rows take no longer, if "
+        f"the {row_kernel.threads_per_block:,} threads of a block draw no more than "
+        f"{block_bytes_per_s(row_kernel.threads_per_block) / 1e9:.3g} GB/s: fitted on a V100 and an RTX 3090.",
         joined=True,
     )
     return

@@ -66,7 +66,7 @@ def _matmul(dtype: str) -> Callable[[torch.device], Launch]:
 
 SOFTMAX, ADD, FP32, FP16 = "softmax of one row", "adding two arrays", "large matmul, fp32", "large matmul, fp16"
 WORKLOADS = (
-    Workload(SOFTMAX, 1600, _softmax_of_one_row),
+    Workload(SOFTMAX, 1400, _softmax_of_one_row),
     Workload(ADD, 1000, _add),
     Workload(FP32, 13, _matmul("float32")),
     Workload(FP16, 95, _matmul("float16")),

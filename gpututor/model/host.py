@@ -43,6 +43,7 @@ COST_NAMES = (
     "foreach",
     "foreach_launch",  # packing the pointers for one launch of a list operator
     "copy",
+    "cast",
     "sync",
     "backward_light",
     "backward_gemm",
@@ -120,7 +121,7 @@ def _dispatch_us(kind: HostKind, phase: str, host: Host) -> float:
         return amount_us(host, "engine") + amount_us(host, f"backward_{kind.value}")
     if phase == "backward":
         return amount_us(host, "engine") + amount_us(host, kind.value)
-    if phase == "optimizer" and kind in (HostKind.LIGHT, HostKind.COPY):
+    if phase == "optimizer" and kind in (HostKind.LIGHT, HostKind.COPY, HostKind.CAST):
         return amount_us(host, "optimizer_light")
     recorded_us = amount_us(host, kind.value)
     return recorded_us if phase == "forward" else max(0.0, recorded_us - amount_us(host, "autograd"))

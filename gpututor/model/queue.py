@@ -20,27 +20,23 @@ from gpututor.timeline import Activity, KernelWork, Lane, Span
 
 QUEUE_DEPTH = 1024
 """Launches that may wait on one card before the next launch call blocks.
-
 Source: commonly observed depth of CUDA's launch queue (1,022 to 1,024 pending launches
 before cudaLaunchKernel blocks); NVIDIA does not document it.
 """
 
 LAUNCH_LATENCY_NS = 1_000
 """From the end of the launch call to the kernel's start on an idle card.
-
 Source: V100-SXM2 trace of torch.profiler (public PyTorch trace with ns timestamps), median
 0.9 µs; 2,034 launches onto an idle A100: 8 µs from the call's start, of which the call took 6.
 """
 
 KERNEL_GAP_NS = 800
 """Between two kernels of one stream that are both queued already.
-
 Source: the same V100 trace, 4,345 gaps: 0.6 (10th percentile), 0.8 (median); H100 1.4.
 """
 
 GRAPH_GAP_NS = 500
 """Between two kernels of a graph, which the card starts without the host.
-
 Source: NVIDIA, "Getting Started with CUDA Graphs" (2019): a kernel of 2.9 µs on a V100 takes 3.8 µs launched by a
 stream and 3.4 by a graph, gap included.
 """
@@ -72,7 +68,7 @@ class Queue:
         self.stream_ns: list[int] = [0] * n_cards
         self.stream_card: list[int] = list(range(n_cards))
         self.n_launches = 0
-        self.summed_kernel_ns = 0  # of all kernels; those of several streams may overlap
+        self.kernel_ns = [0] * n_cards  # of all kernels of each card; those of several streams may overlap
         self._n_cards, self._n_sms, self._sync_ns, self._sink = n_cards, n_sms, sync_ns, sink
         self._latency_ns, self._gap_ns = launch_latency_ns, kernel_gap_ns
         self._engine_ns: dict[int, int] = {}  # by lane
@@ -82,7 +78,10 @@ class Queue:
         self._shared = [False] * n_cards  # whether more than the default stream was used there
         self._last: list[tuple[int, KernelWork] | None] = [None] * n_cards  # the newest kernel before it was
 
-    # --- what a program does ---------------------------------------------------------------------------------
+    @property
+    def summed_kernel_ns(self) -> int:
+        """What all kernels of all cards take; those of several streams may overlap."""
+        return sum(self.kernel_ns)
 
     def op(self, op: PricedOp) -> None:
         """The host runs one framework op; its kernels join the current stream."""
@@ -118,7 +117,7 @@ class Queue:
         t, before_ns, stream = self.host_ns + op.python_ns + rest, part + op.launch_ns, self.stream
         card, ready = self.stream_card[stream], self.stream_ns[stream]
         pending, shared = self._pending[card], self._shared[card]
-        latency_ns, gap_ns = self._latency_ns, self._gap_ns
+        latency_ns, gap_ns, summed_ns = self._latency_ns, self._gap_ns, 0
         if n >= LONG and not shared and self._op_in_a_chain(op, t, before_ns, stream, card):
             return
         for _, long_ns, work in kernels:
@@ -132,7 +131,8 @@ class Queue:
                 start = self._when_there_is_room(card, start, long_ns, work)
             ready = start + long_ns
             pending.append(ready)
-            self.summed_kernel_ns += long_ns
+            summed_ns += long_ns
+        self.kernel_ns[card] += summed_ns
         if not shared:
             self._last[card] = (start, work)
         self.stream_ns[stream] = ready
@@ -147,7 +147,7 @@ class Queue:
             return False
         ends, summed_ns = self._chains.ends_ns(op, before_ns, self.stream_ns[stream], t)
         pending.extend(ends)
-        self.summed_kernel_ns += summed_ns
+        self.kernel_ns[card] += summed_ns
         self.stream_ns[stream], self._last[card] = ends[-1], (ends[-1] - op.kernels[-1][1], op.kernels[-1][2])
         self.n_launches += n
         self.host_ns = t + n * before_ns + op.dispatch_ns // (n + 1)
@@ -171,7 +171,7 @@ class Queue:
         self.stream_ns[stream] = end
         pending.append(end)
         self.n_launches += 1
-        self.summed_kernel_ns += long_ns
+        self.kernel_ns[card] += long_ns
         sink = self._sink
         if sink is not None:
             k = self.n_launches
@@ -202,7 +202,7 @@ class Queue:
             else:
                 self._last[card] = (start, work)
             end = start + long_ns
-            self.summed_kernel_ns += long_ns
+            self.kernel_ns[card] += long_ns
             if sink is not None:
                 engine = ENGINE.get(work.kind)
                 where = lane if engine is None else engine + LANES_PER_CARD * card

@@ -50,6 +50,7 @@ class HostKind(Enum):
     ATTENTION = "attention"
     FOREACH = "foreach"  # one call for a list of tensors
     COPY = "copy"
+    CAST = "cast"  # a copy in another format, its memory made on the way: three operators in one
     SYNC = "sync"  # the host reads a value
     CALL = "compiled call"  # entering compiled code: guards and wrapper around its kernels
 

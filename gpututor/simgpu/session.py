@@ -195,6 +195,10 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._outer is not None
+        if self.tape.clock == "paced":
+            from gpututor.simgpu.clocks.paced import end
+
+            end(self)
         current.session, self._outer = self._outer, None
         Session._owner = None
         Session._running.release()

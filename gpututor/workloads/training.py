@@ -22,13 +22,17 @@ def number_formats(setting: Setting) -> Iterator[None]:
     With "amp", what stays fp32 keeps torch's usual rule: TF32 for convolutions, none for matrix products.
     """
     tf32 = setting.precision == "tf32"
-    cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
-    before = cudnn.allow_tf32, matmul.allow_tf32
-    cudnn.allow_tf32, matmul.allow_tf32 = tf32 or setting.precision not in ("fp32", "tf32"), tf32
+    in_cudnn = tf32 or setting.precision != "fp32"
+    cudnn = torch.backends.cudnn
+    owners = (torch.backends.cuda.matmul, cudnn.conv, cudnn.rnn)  # type: ignore[attr-defined]  # made at run time
+    before = [owner.fp32_precision for owner in owners]  # the older allow_tf32 can't be read once this was set
     try:
+        for owner, allowed in zip(owners, (tf32, in_cudnn, in_cudnn), strict=True):
+            owner.fp32_precision = "tf32" if allowed else "ieee"
         yield
     finally:
-        cudnn.allow_tf32, matmul.allow_tf32 = before
+        for owner, precision in zip(owners, before, strict=True):
+            owner.fp32_precision = precision
 
 
 def data_dtype(setting: Setting) -> torch.dtype:

@@ -88,6 +88,8 @@ OF_INSTANCES = {
     "torch.nn.Module._parameters": (torch.nn.Module(), "dict"),
     "torch.nn.Module._buffers": (torch.nn.Module(), "dict"),
     "torch.nn.Module._modules": (torch.nn.Module(), "dict"),
+    "torch.nn.Module._call_impl": (torch.nn.Module(), "method"),
+    "torch.nn.Module._compiled_call_impl": (torch.nn.Module(), "NoneType"),
 }
 FITS = {
     "C": inspect.isbuiltin,

@@ -34,6 +34,7 @@ def torchs_own():
     owners = (torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn)
     before = [owner.fp32_precision for owner in owners]
     yield
+    torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32 = False, True  # as torch starts
     for owner, precision in zip(owners, before, strict=True):
         owner.fp32_precision = precision
 

@@ -14,7 +14,7 @@ from functools import cache
 
 from gpututor.bench.accuracy.points import Point
 from gpututor.bench.accuracy.resolve import Skip, resolve
-from gpututor.cards import Card
+from gpututor.cards import Card, Machine
 from gpututor.model import constants
 from gpututor.model.cost import price
 from gpututor.model.spec import KernelSpec
@@ -88,7 +88,7 @@ def recorded(name: str, setting_key: tuple[object, ...]) -> tuple[tuple[tuple[Ke
     return tuple(counted.items()), jobs[0].n_per_step
 
 
-_ASKED: dict[tuple[str, tuple[object, ...]], tuple[Workload, Setting, object]] = {}
+_ASKED: dict[tuple[str, tuple[object, ...]], tuple[Workload, Setting, Machine]] = {}
 
 
 def runs(wanted: Callable[[Point], bool]) -> list[Run]:
@@ -139,7 +139,8 @@ def main() -> None:
     """Fit on the runs of torch 1.10 and later; show all."""
     every = runs(lambda point: True)
     now = [run for run in every if era(run.point) >= 110]
-    print(f"{len(every)} runs, {len(now)} of them with torch 1.10 or later\n  as it is        {errors(r.pair for r in now)}")
+    print(f"{len(every)} runs, {len(now)} of them with torch 1.10 or later")
+    print(f"  as it is        {errors(run.pair for run in now)}")
     if "--fit" in sys.argv:
         values = fitted(now)
         print("  " + "  ".join(f"{path} {value:.3g}" for path, value in changed(values).items()))

@@ -80,7 +80,8 @@ def resolve(point: Point) -> Asked | Skip:
         return Skip(str(error))
     notes += _doubts(point, wording, setting, workload, machine)
     version = recipes.version_of(point)
-    return Asked(workload, setting, machine, host_reason, MappingProxyType(said), notes, wording.not_understood, version)
+    known = MappingProxyType(said)
+    return Asked(workload, setting, machine, host_reason, known, notes, wording.not_understood, version)
 
 
 def _kind(point: Point, wording: Wording, workload: Workload) -> str | None:

@@ -29,6 +29,11 @@ def lone_sm_draw() -> float:
     return CONSTANTS.sm_draw
 
 
+def block_bytes_per_s(threads: int) -> float:
+    """What the threads of one block draw at most, all of them waiting for memory most of the time."""
+    return threads * CONSTANTS.thread_mb_per_s * 1e6
+
+
 def resident_blocks(threads_per_block: int, card: Card) -> int:
     """Blocks of this size that one SM holds at once, by its limits of warps and of blocks (1 or more)."""
     by_warps = card.max_warps_per_sm // max(1, ceil(threads_per_block / 32))
@@ -41,12 +46,12 @@ def walk_s(
     elements_per_block: float,
     card: Card,
     resident: int = MAX_BLOCKS_PER_SM,
-    block_bytes_per_s: float = inf,
+    drawn_bytes_per_s: float = inf,
 ) -> float:
     """Seconds, after the floor, to move `moved_bytes` with blocks that each walk over `elements_per_block`.
 
     The card's bandwidth limits whole waves of `resident` blocks on every SM. In the last wave, which may leave SMs
-    empty, each SM's own draw limits the SM that got the most blocks. No block moves more than `block_bytes_per_s`: its
+    empty, each SM's own draw limits the SM that got the most blocks. No block moves more than `drawn_bytes_per_s`: its
     threads mostly wait for memory, and each has only so much on its way at a time.
     """
     card_bytes_per_s = card.bandwidth_bytes_per_s * card.bandwidth_share
@@ -56,7 +61,7 @@ def walk_s(
     left_bytes = moved_bytes - min(moved_bytes, n_full_waves * card.n_sms * resident * block_bytes)
     fullest_sm_bytes = ceil(n_left / card.n_sms) * block_bytes
     sm_bytes_per_s = lone_sm_draw() * card_bytes_per_s / card.n_sms
-    block_s = block_bytes / block_bytes_per_s
+    block_s = block_bytes / drawn_bytes_per_s
     last_wave_s = max(left_bytes / card_bytes_per_s, fullest_sm_bytes / sm_bytes_per_s, block_s if n_left else 0.0)
     return max((moved_bytes - left_bytes) / card_bytes_per_s, n_full_waves * block_s) + last_wave_s
 
@@ -64,9 +69,10 @@ def walk_s(
 def short_of_loads(number_format: str, card: Card, numbers_a_thread: float = 4.0) -> float:
     """How many times as long a walk over 2-byte numbers takes as its bytes alone would.
 
-    A thread asks for four numbers at a time (compiled code for more), and an SM holds 2,048 threads: 16 kB on their way. Memory answers after
-    about 1,000 clocks, so that an SM can't draw much more than 16 bytes a clock, half of what it draws in fp32. The
-    card's own limit and this one join as two delays that hide each other in part: the root of their squares' sum.
+    A thread asks for four numbers at a time (compiled code for more), and an SM holds 2,048 threads: 16 kB on their
+    way. Memory answers after about 1,000 clocks, so that an SM can't draw much more than 16 bytes a clock, half of what
+    it draws in fp32. The card's own limit and this one join as two delays that hide each other in part: the root of
+    their squares' sum.
     """
     if number_format not in ("fp16", "bf16"):
         return 1.0
@@ -134,8 +140,8 @@ def row_reduce(spec: RowReduce, card: Card) -> tuple[float, KernelWork]:
         lost_bytes = spec.again_bytes * lost_share(spec.row_bytes, n_at_once, card)
         moved_bytes += lost_bytes
         l2_s = (spec.again_bytes - lost_bytes) / l2_bytes_per_s(card)
-    block_bytes_per_s = spec.threads_per_block * CONSTANTS.thread_mb_per_s * 1e6
-    memory_s = walk_s(moved_bytes, n_elements, block_elements, card, resident, block_bytes_per_s) + l2_s
+    drawn = block_bytes_per_s(spec.threads_per_block)
+    memory_s = walk_s(moved_bytes, n_elements, block_elements, card, resident, drawn) + l2_s
     memory_s *= short_of_loads(spec.number_format, card)
     return floor_s() + max(compute_s, memory_s), KernelWork(
         "reduction",

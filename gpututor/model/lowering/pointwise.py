@@ -55,7 +55,8 @@ def copied(call: OpCall) -> OpCost:
     dense = (source.is_contiguous and target.is_contiguous) or source.stride == target.stride
     if dense and source.shape == target.shape and source.dtype == target.dtype and target.numel:
         return OpCost(HostKind.COPY, (DeviceCopy(short_name(call), moved_bytes),))
-    return OpCost(HostKind.COPY, walk(short_name(call), target.numel, moved_bytes))
+    kind = HostKind.CAST if short_name(call) == "_to_copy" else HostKind.COPY
+    return OpCost(kind, walk(short_name(call), target.numel, moved_bytes))
 
 
 def _filled(call: OpCall) -> OpCost:

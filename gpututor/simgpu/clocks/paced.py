@@ -8,6 +8,8 @@ program waits for the simulated card it sleeps only until both agree again, and 
 numerics off it stays small; with numerics on and large tensors the CPU falls behind, and loader workers
 get more time than a real card would leave them.
 
+Meanwhile a thread publishes the session's counters, so that `gpututor watch` shows the simulated card (telling.py).
+
 Two such runs at once spoil each other's host time. The lock that keeps them apart is the lab's, taken by experiments;
 a session takes none, since it may also be opened where nothing is measured.
 """
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING
 from gpututor.model.host import COMPILED
 from gpututor.model.spec import HostKind
 from gpututor.model.tape import CopyCall, HostWork, TapeOp
+from gpututor.simgpu.clocks.telling import Teller
 from gpututor.simgpu.session import Session
 from gpututor.simgpu.watching import watch_of
 from gpututor.timeline import Activity
@@ -42,14 +45,28 @@ class PacedClock:
         self.activity = Activity.PYTHON  # what the program does between two calls
         self._began_ns = self._left_ns = time.perf_counter_ns()
         self._real: dict[int, tuple[TapeOp, TapeOp]] = {}
+        self._inside = False  # the program is in a call of the device
+        self.teller: Teller | None = None
 
     @property
     def lag_ns(self) -> int:
         """How far the session's clock is behind the computer's: time that only the simulation took."""
         return self._left_ns - self._began_ns - self.session.host_ns
 
+    def now_ns(self) -> int:
+        """Where the session's clock is now, for another thread to ask.
+
+        While the program waits for the card or is on its own, this runs with the computer's clock; while this
+        computer computes in the card's place, it stands.
+        """
+        host_ns, real_ns = self.session.host_ns, time.perf_counter_ns()
+        if host_ns >= real_ns - self._began_ns:
+            return real_ns - self._began_ns
+        return host_ns if self._inside else host_ns + real_ns - self._left_ns
+
     def enter(self, charged: bool = True) -> None:
         """The program calls the device; `charged` unless it stands for code that isn't there on a real host."""
+        self._inside = True
         own_ns = time.perf_counter_ns() - self._left_ns
         if charged and own_ns > 0:
             Session.account(self.session, HostWork(self.activity, ON_ITS_OWN[self.activity], own_ns))
@@ -60,6 +77,7 @@ class PacedClock:
         if ahead_ns >= SHORTEST_SLEEP_NS:
             time.sleep(ahead_ns / 1e9)
         self._left_ns = time.perf_counter_ns()
+        self._inside = False
 
     def as_real(self, entry: Entry) -> Entry:
         """The entry without the host time that was really spent; compiled code keeps it, for it isn't really run."""
@@ -74,8 +92,16 @@ class PacedClock:
 
 
 def start(session: Session) -> None:
-    """Let the session's clock be paced from now on."""
-    watch_of(session).clock = PacedClock(session)
+    """Let the session's clock be paced from now on, and tell others how the run goes."""
+    clock = watch_of(session).clock = PacedClock(session)
+    clock.teller = Teller(clock)
+
+
+def end(session: Session) -> None:
+    """The session is over: nothing more is told of it."""
+    clock = clock_of(session)
+    if clock is not None and clock.teller is not None:
+        clock.teller.stop()
 
 
 def clock_of(session: Session) -> PacedClock | None:

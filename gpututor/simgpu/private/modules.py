@@ -11,11 +11,6 @@ MODULE_APPLY = seam(
     "keeping the identity of parameters when a module moves",
     "tied weights come apart and optimizers lose their parameters",
 )
-MODULE_CALL_SEAM = seam(
-    "torch.nn.Module.__call__",
-    "counting the calls of modules, whose Python takes the host's time",
-    "code in small modules looks as cheap for the host as code in one function",
-)
 _MODULE = torch.nn.Module()
 plain_call_of = attribute(
     "torch.nn.Module._call_impl",
