@@ -89,7 +89,7 @@ def predict(
         wanted = replace(wanted, n_cards=setting.n_cards)
     found: list[Job] = []
     n_steps, n_warmup = (1, 1) if workload.long_step else (N_STEPS, N_WARMUP)
-    with number_formats(setting), constants.other(constants_with(torch)):
+    with number_formats(setting), constants.other(constants_with(torch, setting.layout)):
         if setting.n_cards == 1:
 
             def step(k: int) -> object:

@@ -80,6 +80,7 @@ class RowReduce:
 
     `split` allows several blocks to share one row, as torch's sums do when rows are few and long.
     `moved_bytes` counts every tensor once; `again_bytes` is what blocks read once more, after `row_bytes` of each row.
+    `numbers_a_thread` is how many a thread asks memory for at a time.
     """
 
     name: str
@@ -93,6 +94,7 @@ class RowReduce:
     split: bool = False
     again_bytes: int = 0
     row_bytes: int = 0
+    numbers_a_thread: int = 4
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,7 @@ class Session:
         self._keep = self.tape.entries.append if keep_tape else None
         self._outer: Session | None = None
         self.counts_modules = clock == "virtual"  # else Python's time is real
+        self.n_steps_seen = 0  # by somebody who finds steps in a program without marks
 
     @property
     def memory(self) -> Memory:
@@ -172,6 +173,13 @@ class Session:
         """
         return self.tape.price(self.machine, versions=(("torch", torch.__version__),))
 
+    def tell_no_more(self) -> None:
+        """The run is over for those who watch it from another process, as they can on a paced clock."""
+        if self.tape.clock == "paced":
+            from gpututor.simgpu.clocks.paced import end
+
+            end(self)
+
     # --- life -------------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Session:
@@ -195,10 +203,7 @@ class Session:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._outer is not None
-        if self.tape.clock == "paced":
-            from gpututor.simgpu.clocks.paced import end
-
-            end(self)
+        self.tell_no_more()
         current.session, self._outer = self._outer, None
         Session._owner = None
         Session._running.release()

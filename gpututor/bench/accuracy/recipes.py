@@ -31,13 +31,23 @@ _CONTAINERS: Mapping[str, str] = MappingProxyType(
 )  # fmt: skip
 
 # Batches of Lambda's runs by task and the card's memory in GiB, (fp32, amp), where its logs don't say them.
-# Source: pytorch/scripts/config*/ of the repository: 1080Ti, p3.16xlarge, 24GB, 8xV100, 80GB.
+# Source: pytorch/scripts/config*/ of the repository: 1080Ti, p3.16xlarge, 24GB, 8xV100, 40GB, 48GB, 80GB.
 _LAMBDAS_BATCHES: Mapping[str, Mapping[int, tuple[int, int]]] = MappingProxyType(
     {
-        "tacotron2": {11: (36, 72), 16: (52, 100), 24: (88, 88), 32: (108, 220), 80: (256, 256)},
-        "waveglow": {11: (2, 4), 16: (5, 10), 24: (8, 12), 32: (15, 30), 80: (32, 48)},
-        "ssd": {11: (32, 56), 32: (108, 192)},
+        "tacotron2": {
+            11: (36, 72), 16: (52, 100), 24: (88, 88), 32: (108, 220), 40: (128, 128), 48: (136, 148), 80: (256, 256)
+        },
+        "waveglow": {11: (2, 4), 16: (5, 10), 24: (8, 12), 32: (15, 30), 40: (16, 24), 48: (26, 32), 80: (32, 48)},
+        "ssd": {11: (32, 56), 16: (48, 96), 24: (80, 140), 32: (108, 192), 40: (128, 224), 48: (144, 256), 80: (256, 448)},
+        "ncf": {
+            16: (1280000, 2560000), 24: (2516582, 4278184), 40: (4000000, 7500000), 48: (5000000, 10000000),
+            80: (8000000, 10000000),
+        },
     }
+)  # fmt: skip
+# The same in the later configurations, config_v1, whose results lie in folders that end in "_v1".
+_LAMBDAS_LATER: Mapping[str, Mapping[int, tuple[int, int]]] = MappingProxyType(
+    {"tacotron2": {16: (48, 48)}, "waveglow": {16: (8, 8)}}
 )
 CLIPS = 625
 """Clips of an epoch of Lambda's Tacotron 2 on one card: --training-files ljs_audio_text_train_subset_625_filelist."""
@@ -159,6 +169,10 @@ def _lambdas_task(point: Point) -> str:
 
 def batch_of(point: Point, precision: str, card: Card) -> int | None:
     """The batch that the program takes where the point has none."""
-    by_memory = _LAMBDAS_BATCHES.get(_lambdas_task(point), {})
-    by_format = by_memory.get(round(card.memory_bytes / GIB))
-    return by_format[precision.startswith("amp")] if by_format else None
+    task, memory_gib = _lambdas_task(point), round(card.memory_bytes / GIB)
+    later = _LAMBDAS_LATER.get(task, {}).get(memory_gib) if "_v1/" in point.path else None
+    by_format = later or _LAMBDAS_BATCHES.get(task, {}).get(memory_gib)
+    if by_format is None:
+        return None
+    whole = by_format[precision.startswith("amp")]
+    return max(1, whole // point.n_gpus) if task == "ncf" else whole  # NCF's is that of all cards together

@@ -30,6 +30,8 @@ UNITS = {
     "sentence": "seq",
 }
 UNITS |= {"sequences": "seq", "sentences": "seq", "samples": "sample", "tok": "tok", "token": "tok", "tokens": "tok"}
+UNITS |= {"mel": "frame", "mels": "frame", "frames": "frame"}
+ITEMS = {"item", "items"}  # what NVIDIA's programs for speech call frames or samples
 
 # What a reader calls the kinds of kernels.
 KERNELS = {
@@ -121,7 +123,7 @@ def compared(point: Point, prediction: Prediction) -> tuple[float, float, tuple[
     if point.unit == "ms":
         step_ms = 1e3 * prediction.step_s
         return step_ms, step_ms / point.measured - 1, ()
-    if unit_of(point.unit) == unit_of(prediction.unit):
+    if same_unit(point.unit, prediction.unit):
         return prediction.per_s, point.measured / prediction.per_s - 1, ()
     assert point.step_ms is not None
     error = 1e3 * prediction.step_s / point.step_ms - 1
@@ -140,7 +142,13 @@ def unit_of(text: str) -> str:
 
 
 def _counts_alike(point: Point, workload: Workload) -> bool:
-    return unit_of(point.unit) == unit_of(workload.unit)
+    return same_unit(point.unit, workload.unit)
+
+
+def same_unit(measured: str, counted: str) -> bool:
+    """Whether a point counts what the workload counts; "items" are whatever a workload for speech counts."""
+    own = unit_of(counted)
+    return unit_of(measured) == own or (unit_of(measured) in ITEMS and own in ("frame", "sample"))
 
 
 def kernel_shares(prediction: Prediction) -> Mapping[str, float]:

@@ -142,7 +142,7 @@ def row_reduce(spec: RowReduce, card: Card) -> tuple[float, KernelWork]:
         l2_s = (spec.again_bytes - lost_bytes) / l2_bytes_per_s(card)
     drawn = block_bytes_per_s(spec.threads_per_block)
     memory_s = walk_s(moved_bytes, n_elements, block_elements, card, resident, drawn) + l2_s
-    memory_s *= short_of_loads(spec.number_format, card)
+    memory_s *= short_of_loads(spec.number_format, card, spec.numbers_a_thread)
     return floor_s() + max(compute_s, memory_s), KernelWork(
         "reduction",
         float(spec.flop),

@@ -10,7 +10,7 @@ from dataclasses import replace
 from math import prod
 
 from gpututor.model.constants import group
-from gpututor.model.kernels import RowReduce
+from gpututor.model.kernels import RowReduce, Stream
 from gpututor.model.lowering.shape import Rule, argument, numbers, one_walk, reduced, rows_of, short_name, tensor, whole
 from gpututor.model.spec import HostKind, KernelSpec, OpCall, OpCost, TensorMeta
 
@@ -19,6 +19,8 @@ CONSTANTS = group("norm")
 LAYER_NORM_THREADS = 128
 # Batch norm: one block of 512 threads for each channel, in a recorded ResNet-50 step (V100, cuDNN).
 BATCH_NORM_THREADS = 512
+# With channels last batch norm is another kernel of cuDNN, which asks for many numbers at a time; how many is assumed.
+WIDE_NUMBERS = 16
 # Layer norm reads a row for its mean and variance, then again to write it; backward the same with two tensors, and a
 # second kernel sums up the parameters' gradients (layer_norm_kernel.cu).
 LAYER_NORM_PASSES, LAYER_NORM_AGAIN = 2, 1
@@ -85,14 +87,28 @@ def _by_channel(call: OpCall, x: TensorMeta, passes: float, flop: int) -> tuple[
     if not x.numel:
         return ()
     kernel = _rows(call, x, x.shape[1], passes, flop, BATCH_NORM_THREADS)
-    return (replace(kernel, split=x.is_channels_last and not x.is_contiguous),)
+    if _channels_last(x):
+        kernel = replace(kernel, split=True, numbers_a_thread=WIDE_NUMBERS)
+    return (kernel,)
+
+
+def _channels_last(x: TensorMeta) -> bool:
+    return x.is_channels_last and not x.is_contiguous
+
+
+def _widened(kernel: KernelSpec) -> KernelSpec:
+    """An elementwise kernel whose threads ask for many numbers at a time."""
+    if not isinstance(kernel, Stream):
+        return kernel
+    return replace(kernel, elements_per_block=WIDE_NUMBERS * kernel.threads_per_block)
 
 
 def _batch_norm(call: OpCall) -> OpCost:
     """Training: by channel. Evaluation: the statistics are there, so it is one elementwise kernel."""
     x = tensor(call, 0)
     if not bool(argument(call, 5, "training", True)):
-        return one_walk(call, 4, HostKind.NORM)
+        plain = one_walk(call, 4, HostKind.NORM)
+        return OpCost(plain.host, tuple(_widened(k) for k in plain.kernels)) if _channels_last(x) else plain
     return OpCost(HostKind.NORM, _by_channel(call, x, CONSTANTS.batch_norm_forward_passes, BATCH_NORM_FLOP))
 
 

@@ -6,6 +6,7 @@ done by a given moment.
 
 from __future__ import annotations
 
+import atexit
 import os
 import threading
 import time
@@ -57,11 +58,13 @@ class Teller:
         self._pid = os.getpid()
         self._thread = threading.Thread(target=self._go_on, name="gpututor-live", daemon=True)
         self._thread.start()
+        atexit.register(self.stop)  # a session that lasts as long as its process is never left
 
     def stop(self) -> None:
         """Publish no more and take the file away. In a forked process, which has no such thread, nothing happens."""
         if os.getpid() != self._pid:
             return
+        atexit.unregister(self.stop)
         self._over.set()
         self._thread.join(timeout=2)
         withdraw()
@@ -78,7 +81,7 @@ class Teller:
             busy_ns = self._busy[k].look(now_ns, ends_ns, queue.kernel_ns[k])
             used_bytes = memory.outside_bytes + memory.reserved_bytes
             cards.append(LiveCard(memory.card_name, busy_ns, used_bytes, memory.capacity_bytes))
-        n_steps = len(session.player.begins)
+        n_steps = max(len(session.player.begins), session.n_steps_seen)
         return LiveRun(self._pid, session.tape.what, session.machine.name, now_ns, n_steps, time.time(), tuple(cards))
 
     def _go_on(self) -> None:

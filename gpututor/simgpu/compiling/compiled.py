@@ -52,7 +52,14 @@ class Code:
     def _run(self, version: Version, args: Any, kwargs: Any) -> Any:
         copied = input_bytes((args, kwargs)) if self.graphs else 0
         args, kwargs = _edge(_Entry, self, version, (args, kwargs))
-        region = Region(version, FORWARD, graphs=self.graphs, fullgraph=self.fullgraph, copied_bytes=copied)
+        region = Region(
+            version,
+            FORWARD,
+            graphs=self.graphs,
+            fullgraph=self.fullgraph,
+            copied_bytes=copied,
+            inference=not torch.is_grad_enabled(),
+        )
         watch = listen(region)
         out = None
         try:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from gpututor.errors import GraphBreak
+from gpututor.model.compiled_layout import before_fusion
 from gpututor.model.fusion import Node, Part, fuse
 from gpututor.model.kernels import Stream
 from gpututor.model.spec import HostKind
@@ -52,11 +53,12 @@ class Parts:
         """A number for an op, the same for equal ones."""
         return self._numbers.setdefault(op, len(self._numbers))
 
-    def made_of(self, key: Any, nodes: list[Node], kept: frozenset[int], phase: str) -> Made:
+    def made_of(self, key: Any, nodes: list[Node], kept: frozenset[int], phase: str, inference: bool) -> Made:
         """The calls for these nodes."""
         made = self._made.get(key)
         if made is None:
-            ops = tuple(TapeOp(f.name, f.host, phase, f.kernels) for f in fuse(nodes, kept))
+            joinable = before_fusion(nodes, inference=inference)
+            ops = tuple(TapeOp(f.name, f.host, phase, f.kernels) for f in fuse(joinable, kept))
             made = self._made[key] = Made(ops, GraphReplay(-1 - len(self._made), ops))
         return made
 
@@ -67,8 +69,18 @@ parts = Parts()
 class Region(Listener):
     """One run through a compiled function, or through its backward."""
 
-    def __init__(self, version: Version, phase: str, *, graphs: bool, fullgraph: bool, copied_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        version: Version,
+        phase: str,
+        *,
+        graphs: bool,
+        fullgraph: bool,
+        copied_bytes: int = 0,
+        inference: bool = False,
+    ) -> None:
         self.version, self.phase, self.graphs, self.fullgraph = version, phase, graphs, fullgraph
+        self.inference = inference  # no gradient will be asked for
         self._copied_bytes = copied_bytes  # of inputs that a graph reads at a place of its own
         self._pending: list[TapeOp] = []
         self._late: list[TapeOp] = []
@@ -151,8 +163,8 @@ class Region(Listener):
         if not self._nodes:
             return
         kept = self._kept(outs)
-        key = (self.phase, tuple(self._flow), kept)
-        made = parts.made_of(key, self._nodes, kept, self.phase)
+        key = (self.phase, self.inference, tuple(self._flow), kept)
+        made = parts.made_of(key, self._nodes, kept, self.phase, self.inference)
         self._charge_compiling(len(self._nodes))
         n_before = self.version.n_runs.get(key, 0)
         self.version.n_runs[key] = n_before + 1

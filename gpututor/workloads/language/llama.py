@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
+from torch.utils import checkpoint as checkpoints
 
 from gpututor.workloads.setting import Job, Setting, Workload
 from gpututor.workloads.training import prepared, steps
@@ -106,7 +106,7 @@ class Llama(nn.Module):
         cos, sin = self._angles(ids.shape[1], x)
         for layer in self.layers:
             if self.checkpointing and torch.is_grad_enabled():
-                x = checkpoint(layer, x, cos, sin, use_reentrant=False)
+                x = checkpoints.checkpoint(layer, x, cos, sin, use_reentrant=False)
             else:
                 x = layer(x, cos, sin, keeps)
         scores: Tensor = self.out(self.norm(x))
