@@ -50,6 +50,18 @@ class DeviceNotKnown(NotKnown):
     """Steps can't be recorded on a device of this name."""
 
 
+class MetricNotKnown(NotKnown):
+    """The driver is asked for no metric of this name."""
+
+
+class GpuNotKnown(NotKnown):
+    """No GPU of this machine has this UUID or place among those that are sampled."""
+
+
+class RecordDamaged(GpututorError, ValueError):
+    """A file of sampled readings that can't be read; names the file and line."""
+
+
 class ClockNotKnown(NotKnown):
     """A simulated machine has no clock of this name."""
 
@@ -88,6 +100,18 @@ class MachineBusy(GpututorError, RuntimeError):
 
 class ProgressDamaged(GpututorError, ValueError):
     """A learner's progress file can't be read; it was kept aside under another name."""
+
+
+class MeasurementDamaged(GpututorError, ValueError):
+    """A file that holds no measurement of ours, or a damaged one."""
+
+
+class HistoryError(GpututorError, RuntimeError):
+    """The history of runs can't be opened, read or written."""
+
+
+class RunNotKnown(NotKnown):
+    """The history has no run of this number."""
 
 
 class SessionRunning(GpututorError, RuntimeError):
@@ -159,3 +183,11 @@ class RankFailed(GpututorError, RuntimeError):
 
 class TorchNotSupported(GpututorError, RuntimeError):
     """The installed torch is not one whose inner seams the simulated GPU knows."""
+
+
+class WatchNotKept(GpututorError, OSError):
+    """A file or folder in which a watch was to be kept can't be written, or holds something already."""
+
+
+class PageNotServed(GpututorError, OSError):
+    """The page of a watch can't be served: its port is taken or not ours."""

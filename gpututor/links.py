@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -112,12 +113,15 @@ def wiring(machine: Machine, network: str | None = None) -> Wiring:
     return Wiring(link(within), link(network or (entry.text("network") if entry else usual["network"])))
 
 
+_GEFORCE = re.compile(r"(GTX|RTX|TITAN)-(?!A\d|PRO|\d+-Ada)")  # RTX-A6000 and its like are workstation cards
+
+
 def _kind_of(card: Card) -> str:
     """Which of the usual links joins cards of this kind.
 
     GeForce cards from RTX 20 on have no peer access over PCIe. Source: issues of NVIDIA/nccl.
     """
-    geforce = card.name.startswith(("GTX", "RTX", "TITAN"))
+    geforce = _GEFORCE.match(card.name) is not None
     if card.nvlink_bytes_per_s and not geforce and "SXM" in card.name:
         return card.architecture if card.architecture in ("Volta", "Ampere", "Hopper", "Blackwell") else "pascal"
     old = card.architecture in ("Kepler", "Maxwell", "Pascal")

@@ -13,6 +13,7 @@ from gpututor import timeline_file
 from gpututor.cli import job as job_module
 from gpututor.cli import main
 from gpututor.cli.job import JOBS, Job
+from gpututor.history import History
 from gpututor.jobs.tutorial import TUTORIAL_STEPS
 
 N_STEPS = 3
@@ -201,3 +202,22 @@ def test_ctrl_c_means_what_it_did_before_once_the_command_is_over(monkeypatch):
     called("seq2seq", "--steps", "5000")
 
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_run_is_logged_with_its_accounts_and_its_price(printed, tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUTUTOR_HOME", str(tmp_path))
+
+    printed()
+
+    (entry,) = History().runs()
+    assert (entry.kind, entry.name, entry.machine) == ("job", "seq2seq", "p3.2xlarge")
+    assert sum(entry.accounts_ns.values()) == pytest.approx(entry.step_ns)
+    assert entry.usd_per_1000_steps == pytest.approx(1000 * entry.step_ns / 1e9 / 3600 * entry.usd_per_hour)
+
+
+def test_a_run_that_is_not_to_be_logged_is_not(printed, tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUTUTOR_HOME", str(tmp_path))
+
+    printed("--no-history")
+
+    assert History().runs() == ()

@@ -12,6 +12,7 @@ from gpututor.charts.views import views
 
 if TYPE_CHECKING:
     from gpututor.charts.curves import answer_picture, curve, running_mean
+    from gpututor.charts.runs import runs_chart
     from gpututor.charts.timeline import timeline_chart
 
 # What needs altair, which takes a fifth of a second to import: a page that draws nothing yet doesn't wait for it.
@@ -19,6 +20,7 @@ LATER = {
     "answer_picture": "gpututor.charts.curves",
     "curve": "gpututor.charts.curves",
     "running_mean": "gpututor.charts.curves",
+    "runs_chart": "gpututor.charts.runs",
     "timeline_chart": "gpututor.charts.timeline",
 }
 
@@ -30,6 +32,7 @@ __all__ = [
     "css_fill",
     "curve",
     "running_mean",
+    "runs_chart",
     "strip_svg",
     "timeline_chart",
     "views",

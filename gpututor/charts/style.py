@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import altair as alt
 
@@ -34,7 +34,18 @@ def calm(chart: alt.LayerChart, spoken: str, renderer: Literal["svg", "canvas"] 
     Text and axes keep no colour of their own: marimo themes them, and in the SVG renderer look.css colours every
     layer named "ink". Canvas is for charts that are dragged.
     """
-    styled: alt.LayerChart = (
+    styled: alt.LayerChart = _styled(chart, spoken, renderer)
+    return styled
+
+
+def calm_column(chart: alt.VConcatChart, spoken: str) -> alt.VConcatChart:
+    """Charts below each other in house style, as `calm`."""
+    styled: alt.VConcatChart = _styled(chart, spoken, "svg")
+    return styled
+
+
+def _styled(chart: Any, spoken: str, renderer: Literal["svg", "canvas"]) -> Any:
+    return (
         chart.configure(font=FONT, background="transparent", padding={"left": 0, "right": 0, "top": 4, "bottom": 2})
         .configure_view(stroke=None)
         .configure_axis(
@@ -48,4 +59,3 @@ def calm(chart: alt.LayerChart, spoken: str, renderer: Literal["svg", "canvas"] 
         )
         .properties(description=spoken, usermeta={"embedOptions": {"actions": False, "renderer": renderer}})
     )
-    return styled

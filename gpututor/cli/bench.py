@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gpututor.bench.accuracy.bands import Sorted
     from gpututor.bench.accuracy.points import Point
     from gpututor.bench.accuracy.rows import Row
+    from gpututor.bench.sampling import Sampling
     from gpututor.bench.speed import Speed
 
 
@@ -31,18 +32,38 @@ def bench_command() -> None:
 @click.option("--foreach", is_flag=True, help="Let the optimizer take all parameters in one op, as on CUDA.")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def speed_command(n_steps: int, foreach: bool, as_json: bool) -> None:
-    """How long a training step takes to account, beside torch's fake tensors and the CPU."""
-    from gpututor.bench import speed
+    """How long a training step takes to account, beside torch's fake tensors and the CPU; and what the sampler takes.
+
+    In JSON, "steps" holds a row for each workload and "sampler" what reading the GPU five times a second takes.
+    """
+    from gpututor.bench import sampling, speed
 
     found = []
     for one in speed.speeds(n_steps, foreach=foreach):
         found.append(one)
         if not as_json and sys.stderr.isatty():
             click.echo(f"{one.workload} done", err=True)
+    sampled = sampling.sampling()
     if as_json:
-        click.echo(json.dumps([one.as_fields() for one in found], indent=2))
+        told = {"steps": [one.as_fields() for one in found], "sampler": sampled.as_fields()}
+        click.echo(json.dumps(told, indent=2))
     else:
         _show(found, foreach)
+        click.echo(_sampler_line(sampled))
+
+
+def _sampler_line(sampled: Sampling) -> str:
+    from gpututor.bench import sampling
+
+    if sampled.core_share is None:
+        return f"What the sampler of the GPU takes is not known here: {sampled.reason}."
+    what = "this machine's driver" if sampled.driver == "real" else "a fake driver, which answers at once"
+    gpus = "1 GPU" if sampled.n_gpus == 1 else f"{sampled.n_gpus} GPUs"
+    verdict = "within" if sampled.within_bar else "outside"
+    return (
+        f"The sampler takes {percent(sampled.core_share)} of a core at 5 Hz with {gpus} of {what}: {verdict} its bar "
+        f"of {percent(sampling.BAR_SHARE)}."
+    )
 
 
 def _show(found: list[Speed], foreach: bool) -> None:

@@ -19,6 +19,8 @@ from gpututor.causes import Finding, find_causes
 from gpututor.errors import ExperimentError, NotKnown
 from gpututor.expect import Band
 from gpututor.expect.accuracy import step_band, util_band
+from gpututor.history import Entry, log
+from gpututor.history.entry import accounts_a_step
 from gpututor.jobs.tutorial import TUTORIAL_STEPS
 from gpututor.lookup import machine_named
 from gpututor.progress import Progress, Stopped
@@ -89,9 +91,16 @@ class Ran:
 @click.option("--steps", default=200, show_default=True, type=click.IntRange(1, 100_000), help="Steps to train.")
 @click.option("--sensitivity", "with_sensitivity", is_flag=True, help="Also print what moves the busy share.")
 @click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Save the timeline; gzipped with .gz.")
+@click.option("--no-history", is_flag=True, help="Don't log this run (see gpututor history).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 def job_command(
-    name: str, machine_name: str | None, steps: int, with_sensitivity: bool, save: Path | None, as_json: bool
+    name: str,
+    machine_name: str | None,
+    steps: int,
+    with_sensitivity: bool,
+    save: Path | None,
+    no_history: bool,
+    as_json: bool,
 ) -> int:
     """Train NAME (seq2seq) on a simulated machine; print its gauges, ledger, causes and cost.
 
@@ -122,7 +131,33 @@ def job_command(
     if save is not None:
         _save(ran, save)
         click.echo(f"The timeline is in {save}.", err=True)
+    _, trouble = log(_entry(name, ran), False if no_history else None)
+    if trouble:
+        click.echo(trouble, err=True)
     return 0 if ran.n_done == steps else INTERRUPTED
+
+
+def _entry(name: str, ran: Ran) -> Entry:
+    """The run as the history keeps it."""
+    ledger, machine = ran.played.ledger, ran.played.machine
+    step_ns, usd_per_hour = ran.played.step_ns, machine.usd_per_hour
+    return Entry(
+        kind="job",
+        name=name,
+        origin="simulated",
+        machine=machine.name,
+        card=machine.card.name,
+        configuration={"steps": ran.n_done},
+        versions={"torch": ran.torch},
+        n_steps=ledger.n_steps,
+        step_ns=step_ns,
+        busy_share=ledger.busy_share,
+        busy_basis="the ledger of the simulated card",
+        accounts_ns=accounts_a_step(ledger),
+        usd_per_hour=usd_per_hour,
+        usd_per_1000_steps=None if usd_per_hour is None or step_ns is None else usd_per_hour * step_ns / 3.6e9,
+        reasons={"commit": "the job is gpututor's own"},
+    )
 
 
 def run_job(job: Job, machine: Machine, n_steps: int, *, with_sensitivity: bool) -> Ran:

@@ -7,6 +7,7 @@ import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,6 +15,9 @@ from gpututor.cards import Machine, machine_for
 from gpututor.errors import GpututorError
 from gpututor.lookup import machine_named
 from gpututor.run.request import DEFAULT_SKIP, Request
+
+if TYPE_CHECKING:
+    from gpututor.run.outcome import Outcome
 
 HERE = "here"
 
@@ -63,6 +67,7 @@ class ScriptCommand(click.Command):
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON; the script's output goes to stderr.")
 @click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Save timeline (and tape beside it).")
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the report as one HTML file.")
+@click.option("--no-history", is_flag=True, help="Don't log this run (see gpututor history).")
 @click.argument("script", nargs=-1, type=click.UNPROCESSED)
 def run_command(
     gpu: str | None,
@@ -77,6 +82,7 @@ def run_command(
     as_json: bool,
     save: Path | None,
     html: Path | None,
+    no_history: bool,
     script: tuple[str, ...],
 ) -> int:
     """Run a training script written for CUDA, without an edit, on a card that isn't there.
@@ -112,7 +118,9 @@ def run_command(
     for path in filter(None, (save, html)):
         if not path.absolute().parent.is_dir():
             raise CannotRun(f"{path} can't be written: there is no folder {path.absolute().parent}; make it first")
-    return _run_and_tell(request, compare=compare, as_json=as_json, save=save, html=html)
+    outcomes = _run_and_tell(request, compare=compare, as_json=as_json, save=save, html=html)
+    _log(outcomes, None if not no_history else False)
+    return outcomes[0].ended.status
 
 
 def chosen_machine(gpu: str | None, machine: str | None) -> Machine:
@@ -132,14 +140,29 @@ def chosen_machine(gpu: str | None, machine: str | None) -> Machine:
     return chosen
 
 
-def _run_and_tell(request: Request, *, compare: bool, as_json: bool, save: Path | None, html: Path | None) -> int:
+def _log(outcomes: list[Outcome], wanted: bool | None) -> None:
+    from gpututor.history import log
+    from gpututor.run.keeping import entry_of
+
+    for outcome in outcomes:
+        _, trouble = log(entry_of(outcome), wanted)
+        if trouble:
+            click.echo(trouble, err=True)
+
+
+def _run_and_tell(
+    request: Request, *, compare: bool, as_json: bool, save: Path | None, html: Path | None
+) -> list[Outcome]:
     from gpututor.run import report, report_json
+    from gpututor.run.outcome import verdicts
     from gpututor.run.whole import run_whole
 
     requests = [request, replace(request, here=True, machine="")] if compare else [request]
     with tempfile.TemporaryDirectory(prefix="gpututor-run-") as folder:
         outcomes = [run_whole(each, Path(folder) / str(k), json=as_json) for k, each in enumerate(requests)]
     documents = [report_json.document(outcome) for outcome in outcomes]
+    if compare:
+        documents[1]["verdicts"] = report_json.verdict_fields(verdicts(outcomes[0], outcomes[1]))
     if as_json:
         click.echo(json_module.dumps(documents[0] if len(documents) == 1 else documents, indent=2))
     else:
@@ -157,4 +180,4 @@ def _run_and_tell(request: Request, *, compare: bool, as_json: bool, save: Path 
         html.write_text(report_html.page(outcomes), encoding="utf-8")
         click.echo(f"The report is in {html}.", err=as_json)
     sys.stdout.flush()
-    return outcomes[0].ended.status
+    return outcomes

@@ -10,8 +10,8 @@ from typing import Any
 from gpututor.cards import Machine
 from gpututor.causes import Finding, find_causes
 from gpututor.errors import TimelineError
-from gpututor.expect import Band
-from gpututor.expect.accuracy import step_band, util_band
+from gpututor.expect import Band, Verdicts, judge
+from gpututor.expect.accuracy import error_of, regime_of, step_band, util_band
 from gpututor.ledger import Ledger, charge
 from gpututor.lookup import machine_named
 from gpututor.model import tape_file
@@ -105,6 +105,17 @@ class Outcome:
         """The most that the card's memory held, or None where it wasn't followed."""
         peak: int | None = self.ended.told.get("memory_peak_bytes")
         return peak
+
+
+def verdicts(predicted: Outcome, measured: Outcome) -> Verdicts | None:
+    """What the measured run says to the predicted one, account by account; None where one of them has no steps."""
+    if predicted.timeline is None or predicted.ledger is None or measured.ledger is None:
+        return None
+    if predicted.ledger.step_ns is None or measured.ledger.step_ns is None:
+        return None
+    host_error = predicted.machine.host.costs_error_share if predicted.machine else None
+    error_share, source = error_of(regime_of(predicted.timeline, predicted.ledger), host_error)
+    return judge(measured.ledger, predicted.ledger, error_share, source, known={"profiled": True})
 
 
 def simulated(request: Request, ended: Ended, folder: Path) -> Outcome:

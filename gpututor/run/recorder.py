@@ -45,6 +45,7 @@ class Recorder(Watcher):
         first = marks[n_out - 1] if n_out else Mark(0, 0, 0, None)
         last = marks[-1] if marks else Mark(0, queue.end_ns, queue.summed_kernel_ns, None)
         n_kept, long_ns = len(marks) - n_out, last.virtual_ns - first.virtual_ns
+        self._session.n_steps_seen = len(marks)
         return {
             "step_ns": long_ns / n_kept if n_kept else None,
             "busy_share": min(1.0, (last.busy_ns - first.busy_ns) / long_ns) if long_ns > 0 else None,
@@ -59,6 +60,7 @@ class Recorder(Watcher):
 
         tape, n_left_out = self._tape()
         tape_file.save(tape, self.folder / TAPE)
+        self._session.tell_no_more()
         return {
             "n_left_out": n_left_out,
             "n_kept": tape.n_steps,

@@ -15,7 +15,7 @@ from gpututor import timeline_file
 from gpututor.causes import Finding
 from gpututor.ledger import Ledger, Row, rows
 from gpututor.model import tape_file
-from gpututor.run.outcome import Outcome
+from gpututor.run.outcome import Outcome, verdicts
 from gpututor.run.words import bytes_in_words, how_far_to_trust, how_many_steps
 from gpututor.text import dollars, duration, percent
 
@@ -170,3 +170,6 @@ def show_comparison(predicted: Outcome, measured: Outcome, console: Console) -> 
             table.add_row(name, percent(a.share), percent(b.share))
     console.print("\nPredicted and measured", style="bold")
     console.print(table)
+    found = verdicts(predicted, measured)
+    if found is not None:
+        console.print(f"\n{found.text}", markup=False)

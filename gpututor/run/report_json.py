@@ -18,7 +18,9 @@ Layout of version 1::
      "usd_per_1000_steps": number,
      "findings": [{"cause", "account", "share", "evidence": [{"name", "value", "unit", "text"}, …],
                    "change", "gain": {"from_ns", "to_ns", "per"}, "confidence", "lesson"}, …],
-     "notes": [text, …], "why_no_ledger": text}
+     "notes": [text, …], "why_no_ledger": text,
+     "verdicts": {"step", "accounts": [{"account", "seen_ns", "expected_ns", "low_ns", "high_ns", "verdict",
+                  "explanations", "experiment", "outcomes"}, …], "source"}}  # of the measured one, with --compare
 
 `null` means that it isn't known. A later version may add names; it takes none away without another version.
 """
@@ -28,7 +30,7 @@ from __future__ import annotations
 from typing import Any
 
 from gpututor.causes import Finding
-from gpututor.expect import Band
+from gpututor.expect import Band, Verdicts
 from gpututor.run.outcome import Outcome
 
 FORMAT, VERSION = "gpututor-run", 1
@@ -100,6 +102,30 @@ def bands(step: Band | None, util: Band | None) -> dict[str, Any] | None:
     if step is None or util is None:
         return None
     return {"step_ns": [step.low, step.high], "gpu_util_share": [util.low, util.high], "source": step.source}
+
+
+def verdict_fields(found: Verdicts | None) -> dict[str, Any] | None:
+    """Verdicts of a measured run beside its prediction as plain data; `account` is null for all that is busy."""
+    if found is None:
+        return None
+    return {
+        "step": found.step.verdict,
+        "source": found.step.band.source,
+        "accounts": [
+            {
+                "account": v.account.name.lower() if v.account else None,
+                "seen_ns": v.difference.seen,
+                "expected_ns": v.difference.band.expected,
+                "low_ns": v.difference.band.low,
+                "high_ns": v.difference.band.high,
+                "verdict": v.difference.verdict,
+                "explanations": list(v.explanations),
+                "experiment": v.experiment.what if v.experiment else None,
+                "outcomes": v.experiment.outcomes if v.experiment else None,
+            }
+            for v in found.accounts
+        ],
+    }
 
 
 def finding_fields(found: Finding) -> dict[str, Any]:

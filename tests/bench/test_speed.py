@@ -7,8 +7,9 @@ import json
 import pytest
 import torch
 
-from gpututor.bench import models, speed
+from gpututor.bench import models, sampling, speed
 from gpututor.bench.models import Gpt2, ResNet50, Workload, step_of
+from gpututor.bench.sampling import Sampling
 from gpututor.bench.speed import Speed, median_s, speeds
 from gpututor.cli import main
 
@@ -95,8 +96,14 @@ def run(capsys, *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-def test_the_command_prints_a_row_for_each_workload(monkeypatch, capsys):
+@pytest.fixture
+def measured(monkeypatch):
+    """Everything that the command measures, measured before."""
     monkeypatch.setattr(speed, "speeds", lambda n_steps, foreach: iter([FINE]))
+    monkeypatch.setattr(sampling, "sampling", lambda: Sampling("fake", 1, 0.0015, 0.0002))
+
+
+def test_the_command_prints_a_row_for_each_workload(measured, capsys):
     out = run(capsys, "bench", "speed")
 
     assert "10.0 µs/op" in out
@@ -104,10 +111,33 @@ def test_the_command_prints_a_row_for_each_workload(monkeypatch, capsys):
     assert "within" in out
 
 
-def test_json_has_all_figures(monkeypatch, capsys):
-    monkeypatch.setattr(speed, "speeds", lambda n_steps, foreach: iter([FINE]))
-    (row,) = json.loads(run(capsys, "bench", "speed", "--json"))
+def test_json_has_all_figures(measured, capsys):
+    told = json.loads(run(capsys, "bench", "speed", "--json"))
+    (row,) = told["steps"]
 
+    assert told["sampler"]["core_share"] == pytest.approx(0.0015)
     assert row["workload"] == "a step"
     assert row["off_us"] == pytest.approx(10)
     assert row["within_bars"] is True
+
+
+def test_the_command_says_what_the_sampler_takes(measured, capsys):
+    assert "0.15\xa0% of a core at 5 Hz with 1 GPU of a fake driver" in run(capsys, "bench", "speed")
+
+
+@pytest.mark.parametrize(("share", "within"), [(0.0019, True), (0.0021, False), (None, None)])
+def test_the_samplers_bar_is_a_fifth_of_a_percent_of_a_core(share, within):
+    assert Sampling("fake", 1, share, 0.0002).within_bar is within
+
+
+def test_where_the_sampler_is_not_measured_the_command_says_why(measured, monkeypatch, capsys):
+    monkeypatch.setattr(sampling, "sampling", lambda: Sampling("none", reason="no gcc here"))
+
+    assert "not known here: no gcc here." in run(capsys, "bench", "speed")
+
+
+def test_the_sampler_is_measured_in_a_process_of_its_own():
+    found = sampling.sampling(0.5)
+
+    assert found.core_share is not None or found.reason
+    assert found.driver == "none" or 0 < found.core_share < 0.05

@@ -11,8 +11,14 @@ from gpututor.measure.nvml import find_gpus, read
 UUID = "GPU-7d0e2c5b"
 
 
+class Refused(Exception):
+    """As the binding raises it."""
+
+    value = 3
+
+
 def not_supported(*asked: object) -> None:
-    raise RuntimeError("Not Supported")
+    raise Refused("Not Supported")
 
 
 class FakeNvml(SimpleNamespace):
@@ -32,7 +38,7 @@ class FakeNvml(SimpleNamespace):
             "nvmlInit": lambda: self.opened(1),
             "nvmlShutdown": lambda: self.opened(-1),
         }
-        super().__init__(**answers, NVML_CLOCK_SM=1, NVML_TEMPERATURE_GPU=0, n_open=0, asked_for="")
+        super().__init__(**answers, NVMLError=Refused, n_open=0, asked_for="")
         for name in lacking:
             setattr(self, name, not_supported)
 
@@ -55,16 +61,36 @@ def test_one_reading_that_a_card_lacks_leaves_the_others():
     readings = read(UUID, FakeNvml("nvmlDeviceGetPowerUsage"))
 
     assert readings.power_w is None
-    assert readings.reasons == {"power_w": "RuntimeError: Not Supported"}
+    assert readings.reasons == {"power_w": "Not Supported, code 3"}
     assert readings.kernel_time_share == 0.25
 
 
-@pytest.mark.parametrize("lacking", ["nvmlInit", "nvmlDeviceGetHandleByUUID"])
-def test_without_driver_or_card_everything_is_none_with_a_reason(lacking):
-    readings = read(UUID, FakeNvml(lacking))
+def test_without_a_driver_everything_is_none_with_a_reason():
+    readings = read(UUID, FakeNvml("nvmlInit"))
 
     assert readings.kernel_time_share is None
     assert set(readings.reasons) == {"driver", "kernel_time_share", "power_w", "sm_clock_hz", "temperature_c"}
+
+
+def test_without_the_card_the_driver_is_still_named():
+    readings = read(UUID, FakeNvml("nvmlDeviceGetHandleByUUID"))
+
+    assert readings.driver == "550.54.15"
+    assert set(readings.reasons) == {"kernel_time_share", "power_w", "sm_clock_hz", "temperature_c"}
+
+
+def test_a_value_that_no_card_can_have_is_none():
+    nvml = FakeNvml()
+    nvml.nvmlDeviceGetPowerUsage = lambda gpu: 0xFFFFFFFF
+
+    assert read(UUID, nvml).power_w is None
+
+
+def test_a_gpu_that_cannot_be_opened_leaves_the_others():
+    nvml = FakeNvml()
+    nvml.nvmlDeviceGetHandleByIndex = lambda k: k or not_supported()
+
+    assert find_gpus(nvml).names == ("Tesla T4",)
 
 
 def test_the_card_is_found_by_uuid_as_torch_writes_it():

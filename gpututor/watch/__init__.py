@@ -1,0 +1,1 @@
+"""Watching: readings of GPUs and CPU as they come, on the terminal, in files and on a page."""
