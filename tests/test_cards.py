@@ -108,6 +108,11 @@ def test_a_format_that_the_card_lacks_has_no_rate():
         ("NVIDIA L4", "L4"),
         ("NVIDIA H100 80GB HBM3", "H100-SXM"),
         ("NVIDIA H100 PCIe", "H100-PCIe"),
+        ("A100-SXM-80GB", "A100-SXM4-80GB"),
+        ("Quadro RTX 8000", "Quadro-RTX-8000"),
+        ("NVIDIA RTX A6000", "RTX-A6000"),
+        ("NVIDIA RTX 6000 Ada Generation", "RTX-6000-Ada"),
+        ("NVIDIA TITAN Xp", "TITAN-Xp"),
     ],
 )
 def test_a_card_is_found_by_the_name_that_the_driver_gives(driver_name, name):

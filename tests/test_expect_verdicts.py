@@ -122,6 +122,14 @@ def test_a_circumstance_brings_its_explanation_to_the_front_or_takes_it_away(nam
     assert set(found) <= set(why)
 
 
+def test_beside_earlier_runs_an_explanation_speaks_of_before_and_not_of_a_model():
+    found = judge_accounts({INPUT: 80}, {INPUT: 40, USEFUL: 60}, 0.1, "3 runs", runs=True)
+
+    texts = [why for v in found.accounts for why in v.explanations]
+    assert any("slower than before" in why for why in texts)
+    assert not any("model" in why or "described" in why for why in texts)
+
+
 def test_every_account_that_can_be_explained_has_an_experiment():
     assert all(next_experiment(account) is not None for account in MORE)
 

@@ -20,7 +20,7 @@ TORCH_LIMIT_S = 120.0
 """Our choice: compiling PTX takes 2 to 7 min (pytorch/pytorch#537, #12283); two minutes are enough to say so."""
 
 ROOM_FOR_A_CONTEXT_BYTES = 2 * 2**30
-"""Our choice: a CUDA context with torch's kernels takes some 0.5 GiB, and a training's caching allocator grows in steps."""
+"""Our choice: a CUDA context with torch's kernels takes about 0.5 GiB, and the cache of a training grows by steps."""
 
 
 class Asked(Protocol):

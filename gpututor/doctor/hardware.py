@@ -64,7 +64,7 @@ def how_to_get_one(facts: Facts) -> str:
     if in_wsl(facts.files):
         return "install NVIDIA's driver in Windows (none inside WSL), then run: wsl --shutdown"
     if container(facts.files, facts.environ):
-        return "if the computer has a GPU, start the container with: docker run --gpus all …"
+        return f"if the computer has a GPU: docker run --gpus all …; if not, nothing to repair: {SIMULATED}"
     return f"nothing to repair: {SIMULATED} shows your script on a simulated card; gpututor machines lists what to rent"
 
 

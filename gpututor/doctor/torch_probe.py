@@ -28,17 +28,25 @@ def ask_torch(tell: Callable[[dict[str, Any]], None], how_far: Callable[[], str]
     except Exception as error:  # noqa: BLE001  # a missing library raises OSError, a broken install anything
         tell({"error": f"{type(error).__name__}: {error}"})
         return
-    tell({"import_s": time.perf_counter() - began_s, **_built(torch)})
-    may_run = how_far() == RUN
-    tell(_seen(torch))
-    if torch.cuda.is_available():
-        gpus: list[dict[str, Any]] = []
-        for index in range(torch.cuda.device_count()):
-            gpus.append(_device(torch, index))
-            tell({"gpus": gpus})
-        for index in range(len(gpus) if may_run else 0):
-            gpus[index] |= _first_kernel(torch, index)
-            tell({"gpus": gpus})
+    try:
+        tell({"import_s": time.perf_counter() - began_s, **_built(torch)})
+        may_run = how_far() == RUN
+        seen = _seen(torch)
+        tell(seen)
+        if seen["available"]:
+            _tell_gpus(torch, tell, may_run)
+    except Exception as error:  # noqa: BLE001  # a broken driver may make any of torch's questions raise
+        tell({"why_not": f"{type(error).__name__}: {error}"})
+
+
+def _tell_gpus(torch: Any, tell: Callable[[dict[str, Any]], None], may_run: bool) -> None:
+    gpus: list[dict[str, Any]] = []
+    for index in range(torch.cuda.device_count()):
+        gpus.append(_device(torch, index))
+        tell({"gpus": gpus})
+    for index in range(len(gpus) if may_run else 0):
+        gpus[index] |= _first_kernel(torch, index)
+        tell({"gpus": gpus})
 
 
 def switches_of(torch: Any) -> Switches:

@@ -30,8 +30,8 @@ def expect(run: Any, expected: Any = None, *, known: Mapping[str, bool] | None =
     found = run if hasattr(run, "expect") else getattr(run, "result", None)
     if found is None or not hasattr(found, "expect"):
         raise ExpectationError(
-            f"an object of type {type(run).__name__} was given, of which nothing can be expected; pass what gpututor.measure gave, or "
-            "compare two ledgers with gpututor.expect.judge"
+            f"an object of type {type(run).__name__} was given, of which nothing can be expected; pass what "
+            "gpututor.measure gave, or compare two ledgers with gpututor.expect.judge"
         )
     judged: Judged = found
     given = expected if expected is None or not hasattr(expected, "result") else expected.result

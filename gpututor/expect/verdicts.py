@@ -22,6 +22,9 @@ from gpututor.text import duration
 INSIDE_PARTS = (Account.LAUNCH_OVERHEAD, Account.BLOCKING_SYNC)
 """What marks at the borders of parts can't tell from kernels."""
 
+MODELS_WORDS = ("the model assumes", "the model's", "described")
+"""What explanations call a prediction; longer phrases first."""
+
 UNSEEN_GAPS = "marks can't see gaps between kernels, so launch overhead and blocking syncs are in the busy line"
 
 # What a reader may know of a run, and the explanations that it makes likely (True) or rules out (False), by a word in
@@ -101,13 +104,14 @@ def judge(
     source: str,
     *,
     by_marks: bool = False,
+    runs: bool = False,
     known: Mapping[str, bool] | None = None,
 ) -> Verdicts:
     """What a run's ledger says to the one that was expected.
 
     `error_share` is how far such expectations are off, and `source` who says so. `by_marks` means that the seen ledger
     comes from marks at the borders of parts. `known` are circumstances of the run by their name in `CIRCUMSTANCES`;
-    they bring an explanation to the front, or rule it out.
+    they bring an explanation to the front, or rule it out. `runs` means that earlier runs were expected, not a model.
 
     Raises:
         ExpectationError: one ledger has steps and the other has none.
@@ -120,7 +124,7 @@ def judge(
     before, after = (
         {a: ns / (ledger.n_steps or 1) for a, ns in ledger.charged_ns.items()} for ledger in (expected, seen)
     )
-    return judge_accounts(after, before, error_share, source, by_marks=by_marks, known=known)
+    return judge_accounts(after, before, error_share, source, by_marks=by_marks, runs=runs, known=known)
 
 
 def judge_accounts(
@@ -130,6 +134,7 @@ def judge_accounts(
     source: str,
     *,
     by_marks: bool = False,
+    runs: bool = False,
     known: Mapping[str, bool] | None = None,
 ) -> Verdicts:
     """As `judge`, of accounts in nanoseconds a step.
@@ -143,7 +148,8 @@ def judge_accounts(
     for name, account, members in _lines(seen, expected, by_marks):
         pair = sum(expected.get(a, 0.0) for a in members), sum(seen.get(a, 0.0) for a in members)
         if any(pair):
-            lines.append(_verdict(name, account, *pair, step_ns, error_share, source, known or {}))
+            room = _room(pair[0], step_ns, error_share, source)
+            lines.append(_verdict(name, account, Difference(room, pair[1]), known or {}, runs=runs))
     lines.sort(key=lambda v: (v.difference.verdict != "outside", -abs(v.difference_ns)))
     return Verdicts(step, tuple(lines), (UNSEEN_GAPS,) if by_marks else ())
 
@@ -158,29 +164,36 @@ def _lines(
     return [*alone, ("forward, backward, optimizer" if by_marks else "busy", None, together)] if together else [*alone]
 
 
-def _verdict(
-    name: str,
-    account: Account | None,
-    expected_ns: float,
-    seen_ns: float,
-    step_ns: float,
-    error_share: float,
-    source: str,
-    known: Mapping[str, bool],
-) -> Verdict:
-    room = around(expected_ns, error_share, "ns", source)
+def _room(expected_ns: float, step_ns: float, error_share: float, source: str) -> Band:
+    """The band of one account: the error of such expectations, and a share of the step either way."""
+    band = around(expected_ns, error_share, "ns", source)
     floor_ns = FLOOR_SHARE * step_ns
-    difference = Difference(
-        Band(max(0.0, room.low - floor_ns), expected_ns, room.high + floor_ns, "ns", source), seen_ns
-    )
+    return Band(max(0.0, band.low - floor_ns), expected_ns, band.high + floor_ns, "ns", source)
+
+
+def _verdict(
+    name: str, account: Account | None, difference: Difference, known: Mapping[str, bool], *, runs: bool
+) -> Verdict:
     if difference.verdict != "outside":
         return Verdict(account, name, difference)
-    more = seen_ns > expected_ns
+    more = (difference.seen or 0.0) > difference.band.expected
     if account is None:
         why = explanations(Account.LATENCY_BOUND, more=more) + explanations(Account.LAUNCH_OVERHEAD, more=more)
     else:
         why = explanations(account, more=more)
-    return Verdict(account, name, difference, ranked(why, known), next_experiment(account) if more else None)
+    told = tuple(worded(each, runs=runs) for each in ranked(why, known))
+    return Verdict(account, name, difference, told, next_experiment(account) if more else None)
+
+
+def worded(why: str, *, runs: bool) -> str:
+    """An explanation in words that fit what was expected: a model's prediction, or (`runs`) what runs before gave.
+
+    >>> worded("the disk is slower than the model assumes", runs=True)
+    'the disk is slower than before'
+    """
+    for words in MODELS_WORDS if runs else ():
+        why = why.replace(words, "before")
+    return why
 
 
 def ranked(why: tuple[str, ...], known: Mapping[str, bool]) -> tuple[str, ...]:

@@ -87,7 +87,10 @@ class History:
         limit = -1 if last is None else last
         question = "SELECT * FROM runs ORDER BY number DESC LIMIT ?"
         rows = self._do(lambda file: file.execute(question, (limit,)).fetchall())
-        return tuple(_entry(row) for row in reversed(rows))
+        found = [_entry_if_possible(row) for row in reversed(rows)]
+        if None in found:
+            self.trouble = f"{found.count(None)} of the runs in {self.path} can't be read, and are left out."
+        return tuple(entry for entry in found if entry is not None)
 
     def run(self, number: int) -> Entry:
         """The run of this number; negative ones count from the end, -1 is the last.
@@ -204,6 +207,14 @@ def _row(entry: Entry, at: str) -> dict[str, Any]:
     row |= {name: json.dumps(dict(row[name]), default=str) for name in ("configuration", "versions", "reasons")}
     row["accounts_ns"] = json.dumps({account.name.lower(): ns for account, ns in entry.accounts_ns.items()})
     return row | {"at": at, "git_commit": entry.commit}
+
+
+def _entry_if_possible(row: sqlite3.Row) -> Entry | None:
+    """The run in a row, or None where another program wrote something else into it."""
+    try:
+        return _entry(row)
+    except (ValueError, TypeError, AttributeError):
+        return None
 
 
 def _entry(row: sqlite3.Row) -> Entry:

@@ -82,7 +82,7 @@ class Change:
         if self.account is not None:
             words += f", on the account {self.account.account.value}"
         runs = "one run, so it may be chance" if self.n_runs == 1 else f"{self.n_runs} runs"
-        return f"{words} ({'; '.join([runs, self.band.source, *different(self.since, self.before)])})"
+        return f"{words} ({'; '.join([runs, f'against {self.band.source}', *different(self.since, self.before)])})"
 
     @property
     def _when(self) -> str:
@@ -136,7 +136,7 @@ def band_of(runs: Sequence[Entry]) -> Band | None:
         return None
     middle = median(times)
     half = max(FLOOR_SHARE * middle, 3 * SIGMA * median(abs(t - middle) for t in times))
-    return Band(max(0.0, middle - half), middle, middle + half, "ns", f"against the median of {len(times)} runs before")
+    return Band(max(0.0, middle - half), middle, middle + half, "ns", f"the median of {len(times)} runs before")
 
 
 def groups(runs: Sequence[Entry]) -> dict[Key, list[Entry]]:

@@ -44,7 +44,7 @@ def verdicts(
         error_share = max(FLOOR_SHARE, band.high / band.expected - 1)
         seen = entry_of(found).accounts_ns
         return judge_accounts(
-            seen, usual(before[-LAST:]), error_share, band.source, by_marks=by_marks, known=circumstances
+            seen, usual(before[-LAST:]), error_share, band.source, by_marks=by_marks, runs=True, known=circumstances
         )
     if isinstance(expected, Timeline):
         ledger = charge(expected)
@@ -60,6 +60,7 @@ def verdicts(
         FLOOR_SHARE,
         source,
         by_marks=by_marks,
+        runs=True,
         known=circumstances,
     )
 

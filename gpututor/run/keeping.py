@@ -28,7 +28,7 @@ def entry_of(outcome: Outcome) -> Entry:
         machine=outcome.machine.name if outcome.machine else label.host if label else None,
         card=outcome.machine.card.name if outcome.machine else label.card if label else None,
         configuration={
-            "target": request.target,
+            "target": request.target if request.is_module else str(Path(request.target).resolve()),
             "arguments": list(request.arguments),
             "skip": request.skip,
             "numerics": request.numerics,

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import sys
+import warnings
 from types import SimpleNamespace
 
 import pytest
 
-from gpututor.doctor import driver_probe
-from gpututor.doctor.facts import Driver, Torch
+from gpututor.doctor import Probe, driver_probe
+from gpututor.doctor.child import Child
+from gpututor.doctor.facts import Driver, Switches, Torch
 from gpututor.doctor.torch_probe import RUN, ask_torch
+from tests.measure.fake_nvml.driver import MISSING, FakeDriver, build, can_build
 
 
 class NvmlError(Exception):
@@ -138,6 +142,22 @@ def test_each_card_is_told_before_the_next_is_asked():
     assert stages[0] == 0  # versions come first
 
 
+@pytest.mark.skipif(not can_build(), reason=MISSING)
+def test_the_real_binding_asks_a_fake_driver_in_a_child(tmp_path, monkeypatch):
+    """Through the binding's own structures, with one card lost and one function that fails."""
+    for name, value in FakeDriver(build(tmp_path)).environ("1.lost=1;0.nvmlDeviceGetPowerUsage=3;reasons=4").items():
+        monkeypatch.setenv(name, value)
+    with Child(Probe.DRIVER) as child:
+        fields, why = child.answer(30)
+    driver = Driver.from_fields(fields)
+
+    assert why is None
+    assert [one.code for one in driver.unreachable] == [15]
+    assert driver.gpus[0].clock_reasons == (4,) * driver_probe.N_CLOCK_READINGS
+    assert driver.gpus[0].pcie_width == driver.gpus[0].pcie_width_max == 16
+    assert "NotSupported" in driver.gpus[0].reasons["power_w"]
+
+
 # --- torch ----------------------------------------------------------------------------------------------------------
 
 
@@ -153,6 +173,88 @@ def test_the_torch_that_is_installed_answers():
     assert told.available is torch.cuda.is_available()
     assert told.switches is not None
     assert order[:3] == ["told", "may", "told"]  # the GPU is touched when it is allowed
+
+
+def torch_with(monkeypatch, *, n=2, ones=None, warned=None, available=True):
+    """What a made-up torch for CUDA tells; `ones` makes the tensor of the first kernel."""
+
+    class Eight:
+        def sum(self):
+            return 8.0
+
+    def is_available():
+        if warned:
+            warnings.warn(warned, stacklevel=1)
+        return available
+
+    def no_init():
+        raise RuntimeError("Found no NVIDIA driver on your system")
+
+    card = SimpleNamespace(name="Tesla T4", major=7, minor=5, uuid="1-2", total_memory=16)
+    stand_in = SimpleNamespace(
+        __version__="2.13.0+cu130",
+        __file__="/somewhere/torch/__init__.py",
+        version=SimpleNamespace(cuda="13.0", hip=None),
+        backends=SimpleNamespace(
+            cudnn=SimpleNamespace(version=lambda: 91002, deterministic=False, benchmark=True, enabled=True)
+        ),
+        get_num_threads=lambda: 4,
+        is_anomaly_enabled=lambda: True,
+        are_deterministic_algorithms_enabled=lambda: False,
+        ones=ones or (lambda size, device: Eight()),
+        cuda=SimpleNamespace(
+            is_available=is_available,
+            init=no_init,
+            device_count=lambda: n,
+            get_device_properties=lambda k: card,
+            get_arch_list=lambda: ["sm_75"],
+        ),
+    )
+    monkeypatch.setitem(sys.modules, "torch", stand_in)
+    told: dict[str, object] = {}
+    ask_torch(told.update, lambda: RUN)
+    return Torch.from_fields(json.loads(json.dumps(told)))
+
+
+def test_each_card_gets_a_first_kernel(monkeypatch):
+    told = torch_with(monkeypatch)
+
+    assert [(gpu.capability, gpu.kernel_s is not None, gpu.error) for gpu in told.gpus] == [("7.5", True, None)] * 2
+    assert told.switches == Switches(anomaly=True, cudnn_benchmark=True)
+
+
+def test_a_card_that_refuses_leaves_the_other(monkeypatch):
+    class Eight:
+        def sum(self):
+            return 8.0
+
+    def ones(size, device):
+        if device == "cuda:0":
+            raise RuntimeError("CUDA error: no kernel image is available\nCompile with TORCH_USE_CUDA_DSA")
+        return Eight()
+
+    first, second = torch_with(monkeypatch, ones=ones).gpus
+
+    assert first.error == "CUDA error: no kernel image is available"
+    assert second.error is None
+
+
+def test_a_wrong_sum_is_an_error(monkeypatch):
+    class Seven:
+        def sum(self):
+            return 7.0
+
+    told = torch_with(monkeypatch, n=1, ones=lambda size, device: Seven())
+
+    assert "not 8" in told.gpus[0].error
+
+
+def test_torchs_warning_says_why_there_is_no_gpu(monkeypatch):
+    assert torch_with(monkeypatch, available=False, warned="driver too old").why_not == "driver too old"
+
+
+def test_without_a_warning_torchs_error_says_why(monkeypatch):
+    assert "no NVIDIA driver" in torch_with(monkeypatch, available=False).why_not
 
 
 @pytest.mark.gpu

@@ -121,6 +121,16 @@ def test_a_file_that_is_locked_for_long_is_left_alone(history, monkeypatch):
     assert len(history.runs()) == 1
 
 
+def test_a_row_that_cannot_be_read_is_left_out_and_said_to(history):
+    for _ in range(2):
+        history.log(run())
+    with closing(sqlite3.connect(history.path)) as file, file:
+        file.execute("UPDATE runs SET accounts_ns = 'no JSON' WHERE number = 1")
+
+    assert [entry.number for entry in history.runs()] == [2]
+    assert history.trouble.startswith("1 of the runs")
+
+
 def test_another_programs_database_is_kept_aside(history):
     with sqlite3.connect(history.path) as file:
         file.execute("CREATE TABLE songs (name)")

@@ -9,6 +9,7 @@ import pytest
 
 from gpututor.measure.nvml import METRICS
 from gpututor.measure.nvml.failures import Meaning, Refusal, refusal_of
+from gpututor.measure.nvml.library import open_library
 from gpututor.measure.nvml.probing import State
 from tests.measure.fake_nvml.by_hand import by_hand
 from tests.measure.fake_nvml.driver import uuid
@@ -192,6 +193,15 @@ def test_an_older_binding_speaks_in_bytes(driver, monkeypatch):
         assert rounds.versions["driver"] == "580.00.01"
 
 
+def test_the_old_package_that_hides_the_binding_is_named(driver, monkeypatch):
+    from importlib import metadata
+
+    monkeypatch.setattr(pynvml, "__path__", ["pynvml"], raising=False)
+    monkeypatch.setattr(metadata, "version", lambda name: {"pynvml": "11.5.0", "nvidia-ml-py": "13.615.71"}[name])
+    with by_hand() as rounds:
+        assert rounds.versions["nvidia-ml-py"] == "11.5.0 of pynvml"
+
+
 def test_an_older_driver_has_no_monitor(built_old):
     with built_old.in_place(), by_hand() as rounds:
         rounds.at(0, 0.2)
@@ -271,6 +281,27 @@ def test_a_pattern_of_work_has_the_mean_of_its_busy_share(driver):
 
         assert figure.n in {59, 60, 61}  # 10 s in steps of 1/6 s
         assert figure.highest == 1
+
+
+def test_each_sample_of_the_driver_is_taken_once(driver):
+    with by_hand() as rounds:
+        began_ns = time.time_ns() - 10 * 10**9
+        for now_s in (10, 20, 30):  # hardly any time by the driver's own clock
+            rounds.round(now_s * 10**9, began_ns)
+        times, _ = rounds.standing("kernel_time_samples_share").column.entries()
+
+    assert len(times) == len(set(times)) in range(59, 64)
+
+
+def test_a_library_that_another_process_opened_is_not_closed(driver):
+    library = open_library()
+    library.pid += 1
+    library.close()
+    assert driver.n_open == 1
+
+    library.pid -= 1
+    library.close()
+    assert driver.n_open == 0
 
 
 def test_every_metric_is_asked_by_exactly_one_question(driver):

@@ -429,3 +429,33 @@ def test_the_loader_finds_the_driver_by_itself(built):
     """
 
     assert run_beside(built.environ("count=1;name=Tesla T4"), code) == "Tesla T4"
+
+
+@pytest.mark.gpu
+def test_on_a_real_card_torch_and_the_driver_mean_the_same_gpu():
+    import torch
+
+    torch.cuda.init()
+    with Sampler() as sampler:
+        time.sleep(1.5)
+        reading = sampler.latest()[0]
+
+    assert reading.device.uuid.endswith(str(torch.cuda.get_device_properties(0).uuid))
+    assert reading.device.name == torch.cuda.get_device_properties(0).name
+    assert reading.values["kernel_time_share"] is not None or reading.reasons["kernel_time_share"]
+
+
+@pytest.mark.gpu
+def test_on_a_real_card_a_busy_gpu_is_seen_busy():
+    import torch
+
+    a = torch.randn(4096, 4096, device="cuda")
+    with Sampler() as sampler:
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            for _ in range(20):
+                a @ a
+            torch.cuda.synchronize()
+    share = sampler.summary().gpus[0].kernel_time_share
+
+    assert share is None or share > 0.5

@@ -13,7 +13,6 @@ import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from statistics import median
 
 from gpututor.cards import find_card
 from tools.calibrate.common import judged, read
@@ -31,7 +30,7 @@ LAMBDAS_TEXTS = {
     "SSD": "300x300, COCO", "resnet50": "224px synthetic data backend, NCHW", "gnmt": "WMT16 en-de tok/s total",
     "bert": "SQuAD v1.1 seq 384",
 }  # fmt: skip
-NEUSIGHTS_LENGTHS = {"gpt2_large": 1024, "bert_large": 512}
+DEEPBENCHS_CARDS = {"NV_V100": "V100-SXM2-16GB", "NV_P100": "P100", "NV_1080Ti": "GTX 1080Ti"}
 
 
 def lambdas() -> Iterator[Row]:
@@ -59,12 +58,13 @@ def _lambdas(row: dict[str, str], metric: str, value: str) -> Row:
     n, batch = int(row["gpus"]), round(float(row["batch_per_gpu"])) if row["batch_per_gpu"] else None
     linked = "NVLink" if re.search("SXM|H100_80GB_HBM3|H200$|B200", row["gpu"]) else "PCIe (no NVLink)"
     counted = LAMBDAS_UNITS.get(family, row["unit"])
-    step_ms = 1e3 * n * batch / float(value) if batch and metric == "throughput" and counted in ("img/s", "seq/s") else None
+    timed = metric == "throughput"
+    step_ms = 1e3 * n * batch / float(value) if batch and timed and counted in ("img/s", "seq/s") else None
     return {
-        "regime": f"lambda {family} {metric}", "kind": "train", "model": "GNMT v2" if task.startswith("gnmt") and n == 1 else task,
-        "config": LAMBDAS_TEXTS.get(family, "") if n == 1 else "", "precision": form, "gpu": row["gpu"], "n_gpus": str(n),
-        "interconnect": linked if n > 1 else "", "gpu_key": "", "batch_per_gpu": f"{batch}.0" if batch else "",
-        "metric": metric, "measured": value, "unit": counted if metric == "throughput" else "%",
+        "regime": f"lambda {family} {metric}", "kind": "train",
+        "model": "GNMT v2" if family == "gnmt" and n == 1 else task, "config": LAMBDAS_TEXTS.get(family, "")
+        if n == 1 else "", "precision": form, "gpu": row["gpu"], "n_gpus": str(n), "interconnect": linked if n > 1 else "", "gpu_key": "", "batch_per_gpu": f"{batch}.0" if batch else "",
+        "metric": metric, "measured": value, "unit": counted if timed else "%",
         "step_ms": f"{step_ms:.4f}" if step_ms else "", "framework": f"PyTorch {row['torch']} CUDA {row['cuda']}",
         "repo": row["repo"], "path": row["path"], "commit": row["commit"],
     }  # fmt: skip
@@ -75,8 +75,6 @@ def timms() -> Iterator[Row]:
     for row in read("timm_benchmarks.csv.gz"):
         network = row["model"].partition(".")[0]
         if network not in (*JUDGED_NETWORKS, *SIBLINGS) or "CPU" in row["device"] or not row["step_ms"]:
-            continue
-        if row["model"] != network and row["model"].partition(".")[2][:2] not in ("a1", "tv", "ra", "in", "fb", "au", "ru"):
             continue
         way = "torch.compile" if row["compile"] == "True" else "eager"
         trains = row["mode"] == "train"
@@ -122,8 +120,7 @@ def deepbenchs() -> Iterator[Row]:
         yield {
             "regime": f"deepbench {cell}", "kind": "kernel", "model": f"cuDNN {cell} 1 layer fwd",
             "config": f"{text} (recurrent GEMM only: {times}*H^2*N*T flop)", "precision": form,
-            "gpu": {"NV_V100": "V100-SXM2-16GB", "NV_P100": "P100", "NV_1080Ti": "GTX 1080Ti"}.get(row["gpu"], row["gpu"][3:]),
-            "n_gpus": "1", "batch_per_gpu": row["batch"], "metric": "fwd time", "measured": row["fwd_ms"], "unit": "ms",
+            "gpu": DEEPBENCHS_CARDS.get(row["gpu"], row["gpu"][3:]), "n_gpus": "1", "batch_per_gpu": row["batch"], "metric": "fwd time", "measured": row["fwd_ms"], "unit": "ms",
             "step_ms": row["fwd_ms"], "framework": f"cuDNN {row['cudnn']} CUDA {row['cuda']}", "repo": row["repo"],
             "path": row["path"], "commit": row["commit"],
         }  # fmt: skip

@@ -141,7 +141,7 @@ def _device(library: Library, uuid: str, name: str | None, cuda_index: int | Non
         elif not answer and fact not in _SWITCHES:
             reasons[fact] = "the driver said 0, which can't be"
         else:
-            facts[fact] = answer
+            facts[fact] = float(answer)
     return Device(uuid, name, cuda_index, facts, reasons)
 
 

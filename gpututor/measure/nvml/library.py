@@ -119,15 +119,17 @@ def versions(library: Library) -> Mapping[str, str]:
     asked = {
         "driver": library.ask(lambda nvml: text(nvml.nvmlSystemGetDriverVersion())),
         "NVML": library.ask(lambda nvml: text(nvml.nvmlSystemGetNVMLVersion())),
-        "nvidia-ml-py": _binding_version(),
+        "nvidia-ml-py": _binding_version(library.nvml),
     }
     return {name: version for name, version in asked.items() if isinstance(version, str)}
 
 
-def _binding_version() -> str | None:
+def _binding_version(nvml: Any) -> str | None:
+    """The version of the package that brought this module; the old pynvml, a folder, hides the newer file."""
     from importlib.metadata import PackageNotFoundError, version
 
-    for name in ("nvidia-ml-py", "pynvml", "nvidia-ml-py3"):  # the older two bring the same module
+    names = ("nvidia-ml-py", "pynvml", "nvidia-ml-py3")
+    for name in ("pynvml",) if hasattr(nvml, "__path__") else names:
         try:
             return version(name) if name == "nvidia-ml-py" else f"{version(name)} of {name}"
         except PackageNotFoundError:

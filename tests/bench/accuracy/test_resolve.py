@@ -186,6 +186,21 @@ def test_lambdas_tacotron_has_the_batch_of_its_script_and_an_epoch_of_625_clips(
     assert setting.options["per_epoch"] == 2  # 625 // 220, and its log says "Batch: 0/2"
 
 
+@pytest.mark.parametrize(
+    ("model", "gpu", "path", "n_gpus", "batch"),
+    [
+        ("tacotron2_FP32", "Tesla_V100-SXM2-16GB", "p3.2xlarge/x.txt", 1, 52),  # config_pytorch_p3.16xlarge.sh
+        ("tacotron2_FP32", "Tesla_V100-SXM2-16GB", "LambdaCloud_V100_16GB_v1/x.txt", 1, 48),  # config_v1/…16GB.sh
+        ("SSD_FP32", "A100-SXM4-40GB", "A100_SXM4/x.txt", 1, 128),  # config_v1/config_pytorch_40GB.sh
+        ("ncf_FP32", "RTX_A6000", "2xA6000/x.txt", 2, 2500000),  # config_v1/…48GB.sh: 5,000,000 on both together
+    ],
+)
+def test_lambdas_scripts_have_the_batch_that_a_log_lacks(model, gpu, path, n_gpus, batch):
+    one = point(model=model, kind="train", repo=LAMBDA, gpu=gpu, path=path, n_gpus=n_gpus, batch=None, config="")
+
+    assert asked(one).setting.batch == batch
+
+
 def test_an_option_that_the_workload_lacks_is_said():
     (note,) = asked(point(model="nnunet_2d", config="hidden=9")).notes
 

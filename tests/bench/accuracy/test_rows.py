@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import pytest
 
-from gpututor.bench.accuracy.rows import Row, row_of, unit_of
+from gpututor.bench.accuracy.rows import Row, row_of, same_unit, unit_of
 from gpututor.ledger import Account
 from tests.bench.accuracy.made_points import point, predicting
 
@@ -93,3 +93,11 @@ def test_a_setting_that_the_workload_refuses_is_skipped_with_its_words():
 @pytest.mark.parametrize(("text", "unit"), [("img/s", "img"), ("sequences/sec", "seq"), ("tok/s", "tok"), ("x", "x")])
 def test_a_unit_goes_by_several_names(text, unit):
     assert unit_of(text) == unit
+
+
+@pytest.mark.parametrize(
+    ("measured", "counted", "same"),
+    [("mels/s", "frame", True), ("items/s", "sample", True), ("items/s", "img", False), ("images/s", "img", True)],
+)
+def test_items_are_what_a_workload_for_speech_counts(measured, counted, same):
+    assert same_unit(measured, counted) is same
