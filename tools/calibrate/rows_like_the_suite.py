@@ -62,8 +62,9 @@ def _lambdas(row: dict[str, str], metric: str, value: str) -> Row:
     step_ms = 1e3 * n * batch / float(value) if batch and timed and counted in ("img/s", "seq/s") else None
     return {
         "regime": f"lambda {family} {metric}", "kind": "train",
-        "model": "GNMT v2" if family == "gnmt" and n == 1 else task, "config": LAMBDAS_TEXTS.get(family, "")
-        if n == 1 else "", "precision": form, "gpu": row["gpu"], "n_gpus": str(n), "interconnect": linked if n > 1 else "", "gpu_key": "", "batch_per_gpu": f"{batch}.0" if batch else "",
+        "model": "GNMT v2" if family == "gnmt" and n == 1 else task,
+        "config": LAMBDAS_TEXTS.get(family, "") if n == 1 else "", "precision": form, "gpu": row["gpu"],
+        "n_gpus": str(n), "interconnect": linked if n > 1 else "", "batch_per_gpu": f"{batch}.0" if batch else "",
         "metric": metric, "measured": value, "unit": counted if timed else "%",
         "step_ms": f"{step_ms:.4f}" if step_ms else "", "framework": f"PyTorch {row['torch']} CUDA {row['cuda']}",
         "repo": row["repo"], "path": row["path"], "commit": row["commit"],
@@ -120,9 +121,10 @@ def deepbenchs() -> Iterator[Row]:
         yield {
             "regime": f"deepbench {cell}", "kind": "kernel", "model": f"cuDNN {cell} 1 layer fwd",
             "config": f"{text} (recurrent GEMM only: {times}*H^2*N*T flop)", "precision": form,
-            "gpu": DEEPBENCHS_CARDS.get(row["gpu"], row["gpu"][3:]), "n_gpus": "1", "batch_per_gpu": row["batch"], "metric": "fwd time", "measured": row["fwd_ms"], "unit": "ms",
-            "step_ms": row["fwd_ms"], "framework": f"cuDNN {row['cudnn']} CUDA {row['cuda']}", "repo": row["repo"],
-            "path": row["path"], "commit": row["commit"],
+            "gpu": DEEPBENCHS_CARDS.get(row["gpu"], row["gpu"][3:]), "n_gpus": "1", "batch_per_gpu": row["batch"],
+            "metric": "fwd time", "measured": row["fwd_ms"], "unit": "ms", "step_ms": row["fwd_ms"],
+            "framework": f"cuDNN {row['cudnn']} CUDA {row['cuda']}", "repo": row["repo"], "path": row["path"],
+            "commit": row["commit"],
         }  # fmt: skip
 
 
@@ -138,7 +140,7 @@ def rows(names: list[str], every: int = 1) -> Iterator[Row]:
     for name in names:
         found = [row for row in SOURCES[name]() if not _is_judged(row, lines, numbers)]
         for k, row in enumerate(found[::every]):
-            yield {column: "" for column in COLUMNS} | row | {"id": f"{name}{every * k}", "split": "like"}
+            yield dict.fromkeys(COLUMNS, "") | row | {"id": f"{name}{every * k}", "split": "like"}
 
 
 def _judged_numbers() -> set[tuple[str, str, str]]:

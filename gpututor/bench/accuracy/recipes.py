@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from gpututor.bench.accuracy.placing import DLE, LAMBDA, TIMM
 from gpututor.bench.accuracy.points import Point
+from gpututor.bench.accuracy.wording import kind_of
 from gpututor.cards import Card
 
 STAS = "stas00/ml-engineering"
@@ -38,7 +39,9 @@ _LAMBDAS_BATCHES: Mapping[str, Mapping[int, tuple[int, int]]] = MappingProxyType
             11: (36, 72), 16: (52, 100), 24: (88, 88), 32: (108, 220), 40: (128, 128), 48: (136, 148), 80: (256, 256)
         },
         "waveglow": {11: (2, 4), 16: (5, 10), 24: (8, 12), 32: (15, 30), 40: (16, 24), 48: (26, 32), 80: (32, 48)},
-        "ssd": {11: (32, 56), 16: (48, 96), 24: (80, 140), 32: (108, 192), 40: (128, 224), 48: (144, 256), 80: (256, 448)},
+        "ssd": {
+            11: (32, 56), 16: (48, 96), 24: (80, 140), 32: (108, 192), 40: (128, 224), 48: (144, 256), 80: (256, 448)
+        },
         "ncf": {
             16: (1280000, 2560000), 24: (2516582, 4278184), 40: (4000000, 7500000), 48: (5000000, 10000000),
             80: (8000000, 10000000),
@@ -95,11 +98,13 @@ def layout_of(point: Point, precision: str) -> str | None:
     """The layout that NVIDIA's programs for pictures take by precision; None for all others.
 
     Source: Classification/ConvNets configs.yml (memory_format nhwc with AMP alone); Detection/SSD main.py
-    (channels_last unless asked for another, which it advises without AMP).
+    (channels_last unless asked for another) and examples/ (SSD300_FP32_*.sh and the benchmark of inference in fp32 ask
+    for channels_first, SSD300_A100_FP32_8GPU.sh doesn't).
     """
-    if point.repo == DLE and re.search(r"Classification/ConvNets|Detection/SSD", point.path):
-        return "nhwc" if precision.startswith("amp") else "nchw"
-    return None
+    if point.repo != DLE or not re.search(r"Classification/ConvNets|Detection/SSD", point.path):
+        return None
+    trained_in_tf32 = "Detection/SSD" in point.path and precision == "tf32" and kind_of(point.kind) == "train"
+    return "nhwc" if precision.startswith("amp") or trained_in_tf32 else "nchw"
 
 
 def precision_there(point: Point, precision: str, card: Card) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gpututor.bench.accuracy.naming import workload_of
@@ -199,6 +201,16 @@ def test_lambdas_scripts_have_the_batch_that_a_log_lacks(model, gpu, path, n_gpu
     one = point(model=model, kind="train", repo=LAMBDA, gpu=gpu, path=path, n_gpus=n_gpus, batch=None, config="")
 
     assert asked(one).setting.batch == batch
+
+
+@pytest.mark.parametrize(
+    ("precision", "kind", "layout"),
+    [("amp", "train", "nhwc"), ("tf32", "train", "nhwc"), ("tf32", "infer", "nchw"), ("fp32", "train", "nchw")],
+)
+def test_nvidias_ssd_has_the_layout_of_its_scripts(precision, kind, layout):
+    one = point(model="SSD300", kind=kind, precision=precision, repo=DLE, path="PyTorch/Detection/SSD/README.md")
+
+    assert asked(replace(one, config="300x300")).setting.layout == layout
 
 
 def test_an_option_that_the_workload_lacks_is_said():
