@@ -91,7 +91,7 @@ def _session_runs() -> bool:
     import sys
 
     module = sys.modules.get("gpututor.simgpu.session")
-    return module is not None and module.Session._owner is not None
+    return module is not None and bool(module.Session.is_running())
 
 
 def _torch_version() -> tuple[tuple[str, str], ...]:

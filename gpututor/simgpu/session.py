@@ -93,6 +93,11 @@ class Session:
         """The memory of the first card."""
         return self.memories[0]
 
+    @classmethod
+    def is_running(cls) -> bool:
+        """Whether a simulated GPU is at work in this process."""
+        return cls._owner is not None
+
     # --- cards, streams, events -------------------------------------------------------------------------------
 
     def use_card(self, card: int) -> None:

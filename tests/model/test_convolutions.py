@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpututor.model.cost import price
-from gpututor.model.costs.conv import conv_product, implicit_gemm
+from gpututor.model.costs.conv import conv_product, implicit_gemm, is_ragged
 from gpututor.model.costs.rates import product_rate
 from gpututor.model.costs.winograd import fused, n_tiles, unfused, winograd
 from gpututor.model.kernels import Conv
@@ -206,3 +206,35 @@ def test_winograd_brings_deepbenchs_convolutions_nearer(shared, way):
     assert median(deepbench_errors(group)) < median(
         deepbench_errors(group, lambda spec: replace(spec, winograd_rows=0))
     )
+
+
+@pytest.mark.parametrize(
+    ("channels", "direction", "channels_last", "number_format", "ragged"),
+    [
+        (36, "dgrad", True, "fp16", True),
+        (36, "wgrad", True, "bf16", True),
+        (40, "dgrad", True, "fp16", False),  # whole pieces of 8 channels
+        (36, "fprop", True, "fp16", False),
+        (36, "dgrad", False, "fp16", False),
+        (36, "dgrad", True, "fp32", False),
+    ],
+)
+def test_gradients_of_odd_widths_are_ragged_in_16_bits_with_channels_last(
+    channels, direction, channels_last, number_format, ragged
+):
+    spec = Conv(
+        "conv",
+        direction,
+        8,
+        channels,
+        channels,
+        196,
+        196,
+        9,
+        10**6,
+        channels,
+        number_format,
+        channels_last=channels_last,
+    )
+
+    assert is_ragged(spec) is ragged

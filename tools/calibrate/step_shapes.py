@@ -40,16 +40,16 @@ class Shape:
 class _Noting(CardsPlayer):
     """Notes when collectives come and where the current stream waits for them."""
 
-    events: list[tuple[float, int | None]]
+    noted: list[tuple[float, int | None]]
 
     def _come(self, exchange: RanksExchange) -> None:
         super()._come(exchange)
         came = self.came_ns[exchange.number]
-        self.events.append((came * 1e-9, exchange.n_bytes))
+        self.noted.append((came * 1e-9, exchange.n_bytes))
         self.finish(exchange, came, came)
 
     def _wait_exchange(self, wait: WaitExchange) -> None:
-        self.events.append((self.queue.stream_ns[self._streams[wait.card]] * 1e-9, None))
+        self.noted.append((self.queue.stream_ns[self._streams[wait.card]] * 1e-9, None))
         super()._wait_exchange(wait)
 
 
@@ -92,8 +92,16 @@ def _record(asked: Asked, setting: Setting, machine: Machine, n_steps: int) -> t
         if setting.n_cards == 1:
             tape = tape_steps(step, n_steps=n_steps, warmup=n_steps, machine=machine, numerics=False)
         else:
-            how = {"n_steps": n_steps, "warmup": n_steps, "numerics": False, "in_step": True}
-            tape = tape_ranks(lambda rank: step, machine, setting.n_cards, **how).tapes[0]
+            tapes = tape_ranks(
+                lambda rank: step,
+                machine,
+                setting.n_cards,
+                n_steps=n_steps,
+                warmup=n_steps,
+                numerics=False,
+                in_step=True,
+            )
+            tape = tapes.tapes[0]
     return tape, made[0].n_per_step
 
 
@@ -110,12 +118,12 @@ def shape_of(asked: Asked, on: Card, keep: Path, free: Link) -> Shape:
     pricer = CardsPricer(machine)
     pricer.wiring = Wiring(free, free)
     player = _Noting(pricer, None, 2)
-    player.events = []
+    player.noted = []
     for entry in two.entries:
         player.play(entry)
     end_s = (player.end_ns if player.end_ns is not None else player.queue.end_ns) * 1e-9
     begin_s = player.begins[0][0] * 1e-9
-    events = tuple((max(0.0, at - begin_s), n) for at, n in player.events if n is None or n > SMALL_BYTES)
+    events = tuple((max(0.0, at - begin_s), n) for at, n in player.noted if n is None or n > SMALL_BYTES)
     return Shape(n_steps, alone_s, units * n_steps, events, end_s - begin_s)
 
 

@@ -20,7 +20,7 @@ from gpututor.model.cost import price
 from gpututor.model.spec import KernelSpec
 from gpututor.model.tape import TapeOp
 from gpututor.simgpu.recording import tape_steps
-from gpututor.workloads.setting import Setting, Workload
+from gpututor.workloads.setting import Job, Setting, Workload
 from gpututor.workloads.training import number_formats
 from tools.calibrate.common import errors, fit, left_out, loss
 from tools.calibrate.runs import lambdas_runs
@@ -70,7 +70,7 @@ def era(point: Point) -> float:
 def recorded(name: str, setting_key: tuple[object, ...]) -> tuple[tuple[tuple[KernelSpec, int], ...], float]:
     """The kernels of one step of a workload, and the units that it works through."""
     workload, setting, machine = _ASKED[name, setting_key]
-    jobs = []
+    jobs: list[Job] = []
     with number_formats(setting):
 
         def step(k: int) -> object:

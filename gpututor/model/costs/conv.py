@@ -122,6 +122,8 @@ def depthwise(spec: Conv, card: Card) -> tuple[float, KernelWork]:
     resident = resident_blocks(DEPTHWISE_THREADS, card)
     walking_s = walk_s(spec.moved_bytes, n_elements, DEPTHWISE_THREADS, card, resident)
     memory_s = walking_s * card.bandwidth_share / memory_share
+    if is_ragged(spec):
+        compute_s, memory_s = (CONSTANTS.depthwise_ragged_gradient_times * s for s in (compute_s, memory_s))
     work = KernelWork(
         "convolution",
         float(spec.flop),
@@ -132,3 +134,9 @@ def depthwise(spec: Conv, card: Card) -> tuple[float, KernelWork]:
         False,
     )
     return floor_s() + max(compute_s, memory_s), work
+
+
+def is_ragged(spec: Conv) -> bool:
+    """Whether a gradient's channels, side by side in 16 bits, don't fill whole 16-byte pieces."""
+    alignment = ALIGNMENT.get(spec.number_format, 1) if spec.number_format in ("fp16", "bf16") else 1
+    return spec.channels_last and spec.direction != "fprop" and spec.c_out % alignment != 0
