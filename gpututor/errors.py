@@ -189,5 +189,9 @@ class WatchNotKept(GpututorError, OSError):
     """A file or folder in which a watch was to be kept can't be written, or holds something already."""
 
 
+class RecordingsNotKept(GpututorError, OSError):
+    """The folder for the recordings of a GPU can't be written."""
+
+
 class PageNotServed(GpututorError, OSError):
     """The page of a watch can't be served: its port is taken or not ours."""

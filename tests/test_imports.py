@@ -44,6 +44,7 @@ ORDER = (
     ("own_gpu",),
     ("charts",),
     ("results",),
+    ("recordings",),
     ("store",),
     ("calibration",),
     ("page",),

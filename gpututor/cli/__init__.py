@@ -30,6 +30,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "calibrate_command",
         "Measure this machine, to predict it better.",
     ),
+    "record": (
+        "gpututor.cli.record",
+        "record_command",
+        "Record the lessons' experiments on your own GPU.",
+    ),
     "doctor": ("gpututor.cli.doctor", "doctor_command", "Is it running on the GPU, and is this machine healthy?"),
     "lessons": ("gpututor.cli.lessons", "lessons_command", "Open the course in a browser."),
 }

@@ -1,0 +1,93 @@
+"""What can be recorded: one entry for each experiment that a lesson measures on a real GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+from gpututor.errors import NotKnown
+
+
+@dataclass(frozen=True, slots=True)
+class LessonExperiment:
+    """An experiment as it is recorded, and the simulated run that says what to expect of it.
+
+    `name` begins the names of its files. `measured` and `simulated` are "module:function", as the lab runs them.
+    `unit` says what is compared: the mean length of one kernel, or the time of one step.
+    """
+
+    lesson: int
+    name: str
+    what: str
+    measured: str
+    simulated: str
+    unit: Literal["kernel", "step"]
+    params: Mapping[str, Any] = MappingProxyType({})
+    simulated_params: Mapping[str, Any] = MappingProxyType({})
+
+    @property
+    def title(self) -> str:
+        """The experiment in a line of progress."""
+        return f"lesson {self.lesson}, {self.name}"
+
+
+# As data/recordings/seq2seq.tape.gz, so that the two hold the same sentences and one says what to expect of the other.
+_SENTENCES = MappingProxyType({"n_steps": 100, "n_kept": 3})
+
+# The extension point. In the order in which they run; tests/test_record_command.py holds it against the lessons.
+EXPERIMENTS = (
+    LessonExperiment(
+        1,
+        "gauge",
+        "four workloads that keep a card busy, a quarter second of each on a V100",
+        "gpututor.experiments.measured:gauge",
+        "gpututor.experiments.gauge:run",
+        "kernel",
+        simulated_params=MappingProxyType({"thinned": 50}),  # each launch is priced alike, so a few of each are enough
+    ),
+    LessonExperiment(
+        2,
+        "seq2seq",
+        "the translator, 100 sentences, of which the last 3 are recorded",
+        "gpututor.experiments.measured:seq2seq",
+        "gpututor.experiments.seq2seq:train",
+        "step",
+        params=_SENTENCES,
+        simulated_params=_SENTENCES,
+    ),
+)
+
+
+class LessonNotRecorded(NotKnown):
+    """A lesson of this number has no experiment that is measured."""
+
+
+def of_lessons(numbers: Sequence[int] = ()) -> tuple[LessonExperiment, ...]:
+    """The experiments of these lessons; without numbers those of all.
+
+    Raises:
+        LessonNotRecorded: a lesson has none.
+    """
+    known = {each.lesson for each in EXPERIMENTS}
+    for number in numbers:
+        if number not in known:
+            raise LessonNotRecorded("lesson with an experiment to record", str(number), map(str, sorted(known)))
+    return tuple(each for each in EXPERIMENTS if not numbers or each.lesson in numbers)
+
+
+def timelines_of(told: Mapping[str, Any]) -> dict[str, str]:
+    """Files of timelines by workload in what a measured run handed back; the name is empty where there is one alone."""
+    return _files(told, "timelines", "timeline")
+
+
+def tapes_of(told: Mapping[str, Any]) -> dict[str, str]:
+    """Files of tapes by workload in what a simulated run handed back, as `timelines_of`."""
+    return _files(told, "tapes", "tape")
+
+
+def _files(told: Mapping[str, Any], several: str, one: str) -> dict[str, str]:
+    if several in told:
+        return dict(told[several])
+    return {"": told[one]} if told.get(one) else {}
