@@ -1,4 +1,4 @@
-"""`gpututor record`: the lessons' experiments on this machine's own GPU, kept as small files for machines without one."""
+"""`gpututor record`: the lessons' experiments on this machine's own GPU, as small files for machines without one."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def record_command(lessons: tuple[int, ...], to: Path | None, only_list: bool, a
     instance), 130 after Ctrl-C. The JSON object has: folder, stopped, recordings [{files,
     lesson, name, card, gpu, host, driver, torch, at, told, …}], missing [{lesson, name,
     sentence}], compared [{lesson, experiment, what, unit, measured, expected, low, high,
-    verdict, source, reason}].
+    verdict, source, reason, note}].
     """
     from gpututor.recordings import of_lessons
 
@@ -192,7 +192,8 @@ def _print_notes(console: Console, found: Recorded, rows: Sequence[Row]) -> None
     """Where bands come from, why expectations are missing, and what belongs to the recordings."""
     sources = dict.fromkeys(row.band.source for row in rows if row.band)
     lines = [f"Bands are {'; '.join(sources)}."] if sources else []
-    lines += dict.fromkeys(f"Nothing is expected where {row.reason.rstrip('.')}." for row in rows if row.reason)
+    lines += dict.fromkeys(row.note for row in rows if row.note)
+    lines += dict.fromkeys(f"Nothing is expected: {row.reason.rstrip('.')}." for row in rows if row.reason)
     for each in found.recordings:
         lines += [f"{_capital(name)} is left out: {why}." for name, why in each.told.get("left_out", {}).items()]
     for line in lines:

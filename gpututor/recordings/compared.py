@@ -22,7 +22,10 @@ KERNEL, STEP, UNWATCHED, BUSY = "one kernel", "a step", "a step, not recorded", 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure of an experiment, in nanoseconds or as a share. Where nothing is expected `reason` says why."""
+    """One figure of an experiment, in nanoseconds or as a share.
+
+    Where nothing is expected `reason` says why; else `note` says whose host the model has, where that matters.
+    """
 
     lesson: int
     experiment: str
@@ -31,6 +34,7 @@ class Row:
     seen: float | None
     band: Band | None
     reason: str = ""
+    note: str = ""
 
     @property
     def difference(self) -> Difference | None:
@@ -62,6 +66,7 @@ class Row:
             "source": band.source if band else None,
             "verdict": difference.verdict if difference else "not known",
             "reason": self.reason or None,
+            "note": self.note or None,
         }
 
 
@@ -83,11 +88,12 @@ def rows_of(recording: LessonRecording, tapes: Mapping[str, Path], unit: str, wh
         else:
             reason = "" if tape else why_no_tape or "no simulated run of it is here"
         machine = stand_in.machine if stand_in and tape else None
+        note = stand_in.words if stand_in and unit == "step" else ""
         bands = _bands(tape, machine, unit) if tape and machine else {}
         for what, seen in _seen(recording.told, charge(timeline), unit).items():
             name = workload or recording.name
             row_unit: Literal["ns", "share"] = "share" if what == BUSY else "ns"
-            found.append(Row(recording.lesson, name, what, row_unit, seen, bands.get(what), reason))
+            found.append(Row(recording.lesson, name, what, row_unit, seen, bands.get(what), reason, note))
     return tuple(found)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -24,8 +24,8 @@ class LessonExperiment:
     measured: str
     simulated: str
     unit: Literal["kernel", "step"]
-    params: Mapping[str, Any] = MappingProxyType({})
-    simulated_params: Mapping[str, Any] = MappingProxyType({})
+    params: Mapping[str, Any] = field(default_factory=dict)
+    simulated_params: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def title(self) -> str:

@@ -80,7 +80,7 @@ _RULES: tuple[Rule, ...] = (
     (r"\btorch\.compile\b[ ,]*(?:mode=)?\"?reduce-overhead\"?", _is(**{".mode": "graphs"})),
     (r"\bcuda ?graphs?\b|\breduce-overhead\b", _is(**{".mode": "graphs"})),
     (r"\btorch\.compile\b(?:[ ,]*(?:mode=)?\"?default\"?)?", _is(**{".mode": "compiled"})),
-    (r"\bcompiled\b|\bdynamo\b|\binductor\b", _is(**{".mode": "compiled"})),
+    (r"\bcompiled\b|\bdynamo\b|\binductor\b|\bfusion\b", _is(**{".mode": "compiled"})),
     (r"\beager\b", _is(**{".mode": "eager"})),
     (r"\b(?:fwd|forward) ?\+ ?(?:bwd|backward)(?: \(no optimizer step\))?", _is(**{".kind": "gradients"})),
     (r"\b(?:fwd|forward)\b", _is(**{".kind": "infer"})),
