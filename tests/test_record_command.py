@@ -217,6 +217,12 @@ def test_what_was_written_can_be_read(lab, tmp_path):
     assert kept(lab, tmp_path, *EXPERIMENTS) == recordings.read(tmp_path)
 
 
+def test_others_may_read_the_description_if_they_may_read_the_timeline(lab, tmp_path):
+    kept(lab, tmp_path)
+
+    assert len({path.stat().st_mode for path in tmp_path.iterdir()}) == 1
+
+
 def test_recordings_of_two_cards_share_a_folder(lab, tmp_path):
     kept(lab, tmp_path)
     lab.about["card"] = "H200-SXM"
@@ -386,10 +392,11 @@ def test_json_holds_recordings_and_every_figure_with_its_band(with_gpu, run):
     assert all(row["low"] <= row["expected"] <= row["high"] for row in told["compared"])
 
 
-def test_progress_goes_to_stderr(with_gpu, run):
+def test_each_experiment_is_announced_once_on_stderr(with_gpu, run):
     _, _, err = run()
+    titles = [each.title for each in EXPERIMENTS]
 
-    assert next(line for line in err.splitlines() if line.startswith("lesson 2")) == "lesson 2, seq2seq …"
+    assert err.splitlines()[1:] == [f"{title}{kind} …" for kind in ("", ", simulated") for title in titles]
 
 
 def test_an_experiment_that_fails_is_told_and_the_next_one_goes_on(with_gpu, run, tmp_path):
@@ -436,6 +443,19 @@ def test_ctrl_c_keeps_the_workloads_that_a_stopped_experiment_finished(with_gpu,
     assert status == 130
     assert (recording.state, set(recording.timelines)) == ("stopped", {gauge.SOFTMAX})
     assert "Lesson 2, seq2seq: You stopped before it began." in out
+
+
+def test_ctrl_c_while_expectations_are_made_keeps_every_recording(with_gpu, run, tmp_path):
+    def interrupted(_):
+        signal.raise_signal(signal.SIGINT)
+        return JobResult("stopped", sentence="You stopped it.")
+
+    with_gpu.ends["gauge:run"] = interrupted
+    status, out, _ = run("--to", "kept")
+
+    assert status == 130
+    assert len(recordings.read(tmp_path / "kept")) == len(EXPERIMENTS)
+    assert "Nothing is expected: you stopped before it was simulated." in out
 
 
 def test_a_second_ctrl_c_ends_at_once(with_gpu, run):
@@ -514,6 +534,13 @@ def test_the_list_shows_what_a_folder_holds(lab, run, tmp_path):
     _, out, _ = run("--list", "--to", str(tmp_path))
 
     assert f"    {V100} · some processor · driver 580.65.06" in out
+
+
+def test_the_list_finds_what_was_recorded_here(with_gpu, run):
+    run("--lesson", "2")
+    _, out, _ = run("--list")
+
+    assert "in recordings-v100-sxm2-16gb" in out
 
 
 def test_the_list_as_json_has_experiments_and_recordings(lab, run, tmp_path):

@@ -112,10 +112,12 @@ def _progress() -> Iterator[Callable[[str, int, int], None]]:
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("starting", total=None)
+        told = set[str]()
 
         def tell(what: str, k: int, n: int) -> None:
             bar.update(task, description=what, completed=k, total=n or None)
-            if not console.is_terminal and ":" not in what:
+            if not console.is_terminal and ":" not in what and what not in told:  # after a colon stands a step's note
+                told.add(what)
                 click.echo(f"{what} …", err=True)
 
         yield tell
@@ -212,7 +214,7 @@ def _list(experiments: Sequence[LessonExperiment], to: Path | None, *, as_json: 
     from gpututor.paths import data_dir
     from gpututor.recordings import read
 
-    folders = [data_dir() / "recordings", *([to] if to else [])]
+    folders = [data_dir() / "recordings", *([to] if to else sorted(Path().glob("recordings-*")))]
     names = {each.name for each in experiments}
     there = [each for folder in folders for each in read(folder) if each.name in names]
     if as_json:
@@ -229,5 +231,5 @@ def _list(experiments: Sequence[LessonExperiment], to: Path | None, *, as_json: 
             if each.name == experiment.name:
                 click.echo(f"    {_about(each)}, {_kilobytes(each.n_bytes)}, in {each.folder}")
     if not there:
-        where = f"with the course or in {to}" if to else "with the course yet"
-        click.echo(f"No recording of a real GPU is {where}; on a machine with one, `gpututor record` makes them.")
+        where = f"in {to} or comes with the course" if to else "here or comes with the course"
+        click.echo(f"No recording of a real GPU lies {where}; on a machine with one, `gpututor record` makes them.")

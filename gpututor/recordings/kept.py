@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -120,6 +121,7 @@ def keep(
         kept = _described(experiment, _retold(told, renamed, notes), versions, state, at, folder)
         document = {"format": FORMAT, "version": VERSION, **kept.as_fields()}
         write_at_once(kept.description, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+        shutil.copymode(next(iter(kept.timelines.values())), kept.description)  # it was a temporary file, ours alone
     except OSError as error:
         raise RecordingsNotKept(
             f"{folder} can't be written ({error.strerror or error}); name another folder with --to"

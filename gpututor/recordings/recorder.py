@@ -136,10 +136,9 @@ def record(
     _check(to)
     with tempfile.TemporaryDirectory(prefix="gpututor-") as scratch:
         made = [_measured(each, to, Path(scratch), tell, should_stop, run) for each in experiments]
-        stopped = should_stop()
         outcomes = tuple(_compared(each, Path(scratch), tell, should_stop, run) for each in made)
     kept = [each.recording for each in outcomes if each.recording]
-    return Recorded(kept[0].folder if kept else None, outcomes, stopped)
+    return Recorded(kept[0].folder if kept else None, outcomes, should_stop())
 
 
 def _check(to: Path | None) -> None:
@@ -186,7 +185,7 @@ def _compared(made: Outcome, scratch: Path, tell: Tell, should_stop: Callable[[]
         heard = _heard(tell, f"{experiment.title}, simulated")
         job = run(experiment.simulated, experiment.simulated_params, "simulated", folder, heard, should_stop)
         tapes = {name: folder / file for name, file in tapes_of(job.data or {}).items()} if job.state == "done" else {}
-        why = job.sentence.rstrip(".") or why
+        why = job.sentence.rstrip(".") if job.state == "failed" else why
     try:
         return replace(made, rows=rows_of(made.recording, tapes, experiment.unit, why))
     except GpututorError as error:
