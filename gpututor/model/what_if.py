@@ -46,8 +46,8 @@ def floor_s(spec: KernelSpec) -> float:
     """Seconds of a kernel that depend neither on its arithmetic nor on its traffic.
 
     >>> from gpututor.model.kernels import Memset
-    >>> floor_s(Memset("fill", 4))
-    1.7e-06
+    >>> round(floor_s(Memset("fill", 4)) * 1e9), "ns"
+    (1700, 'ns')
     """
     if isinstance(spec, RnnStep):
         return step_cost(spec.number_format, spec.backward, spec.gates).fixed_s - charged_apart_s()
