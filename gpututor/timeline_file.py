@@ -29,6 +29,30 @@ from gpututor.timeline import Activity, KernelWork, Label, Lane, LaneKind, Origi
 FORMAT, VERSION = "gpututor-timeline", 1
 
 
+def label_fields(label: Label) -> dict[str, Any]:
+    """A label as plain data for JSON."""
+    return {
+        "origin": label.origin.value,
+        "card": label.card,
+        "host": label.host,
+        "what": label.what,
+        "versions": [list(pair) for pair in label.versions],
+        "n_sms": label.n_sms,
+    }
+
+
+def label_of(told: Any) -> Label:
+    """The label that `label_fields` wrote; a KeyError, TypeError or ValueError where it is damaged."""
+    return Label(
+        Origin(told["origin"]),
+        told["card"],
+        told["host"],
+        told["what"],
+        tuple((k, v) for k, v in told["versions"]),
+        told["n_sms"],
+    )
+
+
 def to_bytes(timeline: Timeline) -> bytes:
     """The timeline as UTF-8 JSON; equal timelines give equal bytes."""
     names: dict[str, int] = {}
@@ -45,18 +69,10 @@ def to_bytes(timeline: Timeline) -> bytes:
         ]
         for s in timeline.spans
     ]
-    label = timeline.label
     document = {
         "format": FORMAT,
         "version": VERSION,
-        "label": {
-            "origin": label.origin.value,
-            "card": label.card,
-            "host": label.host,
-            "what": label.what,
-            "versions": [list(pair) for pair in label.versions],
-            "n_sms": label.n_sms,
-        },
+        "label": label_fields(timeline.label),
         "window_ns": list(timeline.window_ns),
         "lanes": [[lane.kind.value, lane.name, lane.device] for lane in timeline.lanes],
         "names": list(names),
@@ -116,7 +132,6 @@ def from_bytes(data: bytes, source: str = "the file") -> Timeline:
 
 
 def _build(document: dict[str, Any]) -> Timeline:
-    label = document["label"]
     names, works = document["names"], [KernelWork(*row) for row in document["works"]]
     activities = {a.value: a for a in Activity}
     start, end = document["window_ns"]
@@ -135,14 +150,7 @@ def _build(document: dict[str, Any]) -> Timeline:
             for lane, activity, name, at, long, launch, work in document["spans"]
         ),
         window_ns=(start, end),
-        label=Label(
-            Origin(label["origin"]),
-            label["card"],
-            label["host"],
-            label["what"],
-            tuple((k, v) for k, v in label["versions"]),
-            label["n_sms"],
-        ),
+        label=label_of(document["label"]),
         steps=tuple(Step(*row) for row in document["steps"]),
         losses=tuple(document["losses"]),
     )

@@ -241,7 +241,8 @@ def model(filled, most_rows, n_rows, other, row_kernel):
         note=f"{waves(_here.work, other).in_words} Time: {duration(_here.duration_ns)}, for a single row "
         f"{duration(_one.duration_ns)}. Up to {rows_for_free(row_kernel, other, most_rows)} rows take no longer, if "
         f"the {row_kernel.threads_per_block:,} threads of a block draw no more than "
-        f"{block_bytes_per_s(row_kernel.threads_per_block) / 1e9:.3g} GB/s: fitted on a V100 and an RTX 3090.",
+        f"{block_bytes_per_s(row_kernel.threads_per_block) / 1e9:.3g} GB/s: fitted on V100 and "
+        "RTX 3090, assumed for other cards.",
         joined=True,
     )
     return

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import TYPE_CHECKING
+
+from gpututor.calibration.on_cpu import one_thread
 
 if TYPE_CHECKING:
     from gpututor.bench.models import Step, Workload
@@ -96,24 +97,12 @@ def speeds(
     from gpututor.bench.models import WORKLOADS
 
     for workload in workloads or WORKLOADS:
-        with _one_thread():
+        with one_thread():
             n_ops, off_s = _simulated(workload.full, foreach, n_steps, numerics=False)
             fake_s = _fake(workload.full, foreach, max(1, n_steps // 2))
             n_small, on_s = _simulated(workload.small, foreach, n_steps, numerics=True)
             cpu_s = median_s(workload.small("cpu", foreach), n_steps)
         yield Speed(workload.name, n_ops, off_s, fake_s, n_small, on_s, cpu_s)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _simulated(make: Callable[[str, bool], Step], foreach: bool, n_steps: int, *, numerics: bool) -> tuple[int, float]:

@@ -120,7 +120,7 @@ def profiled() -> Iterator[Round]:
 
     from gpututor.calibration.network import training_step
 
-    with _one_thread():
+    with one_thread():
         step = training_step("cpu")
         for _ in range(N_WARMUP):
             step()
@@ -166,7 +166,7 @@ def _quiet() -> Iterator[None]:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
     """A block in which torch computes with one thread: with several, waking them up is timed too."""
     import torch
 

@@ -26,14 +26,13 @@ from gpututor import timeline_file
 from gpututor.errors import MeasurementDamaged, TimelineError
 from gpututor.measure.measurement import Measurement
 from gpututor.measure.parts import Part, SplitStep
-from gpututor.timeline import Label, Origin
+from gpututor.timeline_file import label_fields, label_of
 
 FORMAT, VERSION = "gpututor-measurement", 1
 
 
 def to_bytes(found: Measurement) -> bytes:
     """The measurement as UTF-8 JSON; equal ones give equal bytes."""
-    label = found.label
     kinds: dict[tuple[Part, ...], int] = {}
     steps = [[kinds.setdefault(s.parts, len(kinds)), list(s.gpu_ns), list(s.host_ns)] for s in found.steps]
     document = {
@@ -42,14 +41,7 @@ def to_bytes(found: Measurement) -> bytes:
         "measured_at": found.measured_at,
         "usd_per_hour": found.usd_per_hour,
         "configuration": dict(found.configuration),
-        "label": {
-            "origin": label.origin.value,
-            "card": label.card,
-            "host": label.host,
-            "what": label.what,
-            "versions": [list(pair) for pair in label.versions],
-            "n_sms": label.n_sms,
-        },
+        "label": label_fields(found.label),
         "n_samples": found.n_samples,
         "n_left_out": found.n_left_out,
         "n_dropped": found.n_dropped,
@@ -90,20 +82,13 @@ def from_bytes(data: bytes, source: str = "the file") -> Measurement:
 
 
 def _build(told: dict[str, Any]) -> Measurement:
-    label, kinds = told["label"], [tuple(Part(name) for name in kind) for kind in told["parts"]]
+    kinds = [tuple(Part(name) for name in kind) for kind in told["parts"]]
     steps = tuple(SplitStep(kinds[kind], tuple(gpu), tuple(host)) for kind, gpu, host in told["steps"])
     if not steps or any(len(s.parts) + 1 != len(s.gpu_ns) or len(s.gpu_ns) != len(s.host_ns) for s in steps):
         raise MeasurementDamaged("a step lacks a time at one of its borders, or there is no step; measure again")
     window = told["window"]
     return Measurement(
-        label=Label(
-            Origin(label["origin"]),
-            label["card"],
-            label["host"],
-            label["what"],
-            tuple((k, v) for k, v in label["versions"]),
-            label["n_sms"],
-        ),
+        label=label_of(told["label"]),
         steps=steps,
         pauses=tuple((a, b) for a, b in told["pauses"]),
         n_samples=told["n_samples"],

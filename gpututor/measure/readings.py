@@ -39,7 +39,9 @@ WORDS: Mapping[str, Callable[[float], str]] = {
     "sampler_core_share": lambda value: f"the sampler took {percent(value)} of a core",
     "marking_ns": lambda value: f"marking took {duration(value)} a step",
 }
-NOT_MEANS = frozenset({"energy_j", "clock_reasons"})
+NOT_MEANS = frozenset(
+    {"energy_j", "clock_reasons", "held_by_power_s", "held_by_sw_heat_s", "held_by_hw_heat_s", "held_by_brake_s"}
+)
 """Counters and bits, of which a mean says nothing."""
 WORTH_SAYING = ("energy_j", "kernel_time_share", "power_w", "sm_clock_hz")
 """Metrics whose reason is told where they are missing; cards lack some of the others for good."""
