@@ -58,6 +58,10 @@ class GpuNotKnown(NotKnown):
     """No GPU of this machine has this UUID or place among those that are sampled."""
 
 
+class ExerciseNotKnown(NotKnown):
+    """No exercise has this number."""
+
+
 class RecordDamaged(GpututorError, ValueError):
     """A file of sampled readings that can't be read; names the file and line."""
 

@@ -20,7 +20,7 @@ from gpututor.ledger import SLOW, UNFILLED, Account, Ledger, charge
 from gpututor.model.tape import Tape
 from gpututor.replay import play
 from gpututor.text import duration, percent
-from gpututor.timeline import Label, Timeline
+from gpututor.timeline import Label, Origin, Timeline
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +87,17 @@ def standing_in(label: Label) -> StandIn | None:
     if calibrated is not None:
         return calibrated
     own = label.host or "not known"
+    whose, of_whom = ("The recorded one", "the recorded one") if label.origin is Origin.RECORDED else ("Yours", "yours")
     like = host_like(label.host)
     if like is None:
         words = (
-            f"The model's host is that of {usual.name}, {usual.host.cpu}. Yours ({own}) is in no table of ours, and "
+            f"The model's host is that of {usual.name}, {usual.host.cpu}. {whose} ({own}) is in no table of ours, and "
             "what a host needs for a launch is the large unknown here."
         )
         return StandIn(usual, words)
     name = usual.name if like.name == usual.host.name else f"{usual.name} with {like.cpu}"
     words = (
-        f"The model's host is {like.cpu}, by its name the same processor as yours. What it needs for a launch was "
+        f"The model's host is {like.cpu}, by its name the same processor as {of_whom}. What it needs for a launch was "
         "recorded or assumed elsewhere, and is the large unknown here."
     )
     return StandIn(replace(usual, name=name, host=like), words)

@@ -41,6 +41,15 @@ def lessons_dir() -> Path:
     return _folder("_lessons", "lessons", "[0-9][0-9]_*.py")
 
 
+def recordings_dirs() -> tuple[Path, ...]:
+    """Where a lesson looks for runs recorded on a real GPU: the reader's own copies first, then what ships.
+
+    Raises:
+        DataFileError: as `data_dir`.
+    """
+    return home() / "recordings", data_dir() / "recordings"
+
+
 def home() -> Path:
     """The folder of everything kept for learners: GPUTUTOR_HOME, else the system's place for a user's data."""
     import platformdirs

@@ -131,6 +131,13 @@ def run_panel(buttons, get_shown, guess, runner):
 
 
 @app.cell(hide_code=True)
+def recall(get_phase):
+    mo.stop(get_phase() not in ("ready", "queued", "running"))
+    gt.recall(ex01.RECALL)
+    return
+
+
+@app.cell(hide_code=True)
 def kept_run(get_phase, runner):
     kept = gt.kept_tapes(runner.result, get_phase())
     return (kept,)
@@ -345,9 +352,15 @@ def own_controls(get_own_phase, own):
 
 
 @app.cell(hide_code=True)
-def own_run(get_own_shown, kept, own, own_buttons):
+def recorded(kept):
+    elsewhere = gt.recorded(LESSON.number, kept.tapes) if kept.tapes else None
+    return (elsewhere,)
+
+
+@app.cell(hide_code=True)
+def own_run(elsewhere, get_own_shown, kept, own, own_buttons):
     mo.stop(not kept.tapes)
-    own.section(own_buttons, get_own_shown(), lambda run: gt.measured_gauges(run, kept.tapes), "program")
+    own.section(own_buttons, get_own_shown(), lambda run: gt.measured_gauges(run, kept.tapes), "program", elsewhere)
     return
 
 
@@ -380,54 +393,36 @@ def cost(played):
 
 
 @app.cell(hide_code=True)
-def exercise_controls():
-    typed = mo.ui.text(
-        value=store.get(LESSON.key, "bandwidth", ""),
-        placeholder="GB/s",
-        label="Your answer, in GB/s",
-        on_change=lambda text: store.put(LESSON.key, "bandwidth", text),
-    )
-    check = mo.ui.run_button(label="Check")
-    return check, typed
-
-
-@app.cell(hide_code=True)
-def exercise(check, played, typed):
-    mo.stop(not played)
-    mo.stop(ADD not in played, gt.ghost("The exercise needs the second program; let the run go on to its end."))
+def exercise_controls(filled, other, played):
+    mo.stop(ADD not in played, gt.ghost("The exercises need the first two programs; let the run go on to its end."))
     _took_ns, _work = first_span(played[ADD].timeline)
     _moved = ex01.by_adding(_work.moved_bytes, _took_ns, RENTED.card.bandwidth_bytes_per_s)
-    _graded = ex01.grade(typed.value, _moved) if check.value else ex01.NOT_ANSWERED
-    _picture = gt.against_limit(_graded.theirs[0][1], _moved.card_bytes_per_s / 1e9, "GB/s") if _graded.theirs else None
-    gt.exercise(
-        "1.1",
-        ex01.TASK.format(**_moved.in_words),
-        typed,
-        check,
-        gt.verdict(_graded.state, _graded.text, _picture),
-        ex01.HINTS,
+    case_1, case_2 = ex01.bandwidth_case(_moved), ex01.waves_case(filled, other.n_sms)
+    typed, code = gt.answer_control(ex01.BANDWIDTH, store, case_1), gt.answer_control(ex01.WAVES, store, case_2)
+    check_1, check_2 = gt.check_button(), gt.check_button()
+    return case_1, case_2, check_1, check_2, code, typed
+
+
+@app.cell(hide_code=True)
+def exercise_1(case_1, check_1, typed):
+    gt.exercise_card(ex01.BANDWIDTH, typed, check_1, case_1, store)
+    return
+
+
+@app.cell(hide_code=True)
+def exercise_2(case_2, check_2, code):
+    gt.exercise_card(ex01.WAVES, code, check_2, case_2, store)
+    return
+
+
+@app.cell(hide_code=True)
+def ending(played):
+    mo.stop(not played)
+    gt.ending(
+        LESSON,
+        "Busy says that something runs. Ask how much of the card it fills, and how much arithmetic comes out.",
+        ex01.NOTES,
     )
-    return
-
-
-@app.cell(hide_code=True)
-def takeaway(played):
-    mo.stop(not played)
-    gt.takeaway("Busy says that something runs. Ask how much of the card it fills, and how much arithmetic comes out.")
-    return
-
-
-@app.cell(hide_code=True)
-def onward(played):
-    mo.stop(not played)
-    gt.next_lesson(LESSON)
-    return
-
-
-@app.cell(hide_code=True)
-def instructors(played):
-    mo.stop(not played or not gt.is_instructor())
-    gt.instructor_notes(ex01.NOTES)
     return
 
 

@@ -121,18 +121,7 @@ def run_panel(buttons, get_shown, guess, runner):
 @app.cell(hide_code=True)
 def recall(get_phase):
     mo.stop(get_phase() not in ("ready", "queued", "running"))
-    gt.recall(
-        [
-            (
-                "What does 100 % in nvidia-smi say about the SMs?",
-                "Only that some kernel was running. One block on one SM is enough.",
-            ),
-            (
-                "Which gauge would you show to whoever pays?",
-                "MFU: useful arithmetic, against what the card could have done.",
-            ),
-        ]
-    )
+    gt.recall(ex02.RECALL)
     return
 
 
@@ -334,9 +323,15 @@ def own_controls(get_own_phase, own):
 
 
 @app.cell(hide_code=True)
-def own_run(get_own_shown, own, own_buttons, tape_path):
+def recorded(kept):
+    elsewhere = gt.recorded(LESSON.number) if kept.tapes else None
+    return (elsewhere,)
+
+
+@app.cell(hide_code=True)
+def own_run(elsewhere, get_own_shown, own, own_buttons, tape_path):
     mo.stop(not tape_path)
-    own.section(own_buttons, get_own_shown(), lambda run: gt.measured_steps(run, tape_path), "sentence")
+    own.section(own_buttons, get_own_shown(), lambda run: gt.measured_steps(run, tape_path), "sentence", elsewhere)
     return
 
 
@@ -375,43 +370,34 @@ def finding(tape_path):
 
 
 @app.cell(hide_code=True)
-def exercise_controls():
-    code = gt.editor_control(
-        ex02.STARTER, store.get(LESSON.key, "code"), lambda text: store.put(LESSON.key, "code", text), lines=6
-    )
-    check = mo.ui.run_button(label="Check")
-    return check, code
+def exercise_controls(kernels_us, played, priced):
+    case_1 = ex02.fewer_case(played.host_ns_per_launch, played.kernel_ns)
+    case_2 = ex02.queue_case(kernels_us, priced)
+    typed, code = gt.answer_control(ex02.FEWER, store, case_1), gt.answer_control(ex02.QUEUE, store, case_2)
+    check_1, check_2 = gt.check_button(), gt.check_button()
+    return case_1, case_2, check_1, check_2, code, typed
 
 
 @app.cell(hide_code=True)
-def exercise(check, code, kernels_us, priced):
-    mo.stop(not kernels_us)
-    _graded = ex02.grade(code.value, kernels_us, priced) if check.value else ex02.NOT_ANSWERED
-    _picture = (
-        gt.answer_picture(_graded.theirs, _graded.ours, x_title="host time per launch (µs)") if _graded.theirs else None
-    )
-    gt.exercise("2.1", ex02.TASK, code, check, gt.verdict(_graded.state, _graded.text, _picture), ex02.HINTS)
+def exercise_1(case_1, check_1, typed):
+    gt.exercise_card(ex02.FEWER, typed, check_1, case_1, store)
     return
 
 
 @app.cell(hide_code=True)
-def takeaway(played):
+def exercise_2(case_2, check_2, code):
+    gt.exercise_card(ex02.QUEUE, code, check_2, case_2, store)
+    return
+
+
+@app.cell(hide_code=True)
+def ending(played):
     mo.stop(not played)
-    gt.takeaway("If launching takes longer than running, the host sets the pace, and a faster card only waits faster.")
-    return
-
-
-@app.cell(hide_code=True)
-def onward(played):
-    mo.stop(not played)
-    gt.next_lesson(LESSON)
-    return
-
-
-@app.cell(hide_code=True)
-def instructors(played):
-    mo.stop(not played or not gt.is_instructor())
-    gt.instructor_notes(ex02.NOTES)
+    gt.ending(
+        LESSON,
+        "If launching takes longer than running, the host sets the pace, and a faster card only waits faster.",
+        ex02.NOTES,
+    )
     return
 
 

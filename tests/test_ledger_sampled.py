@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpututor.errors import LedgerError
 from gpututor.ledger import charge, gpu_util_samples
@@ -35,6 +37,13 @@ def test_copies_do_not_count_and_collectives_do():
 
 def test_kernels_at_the_same_time_count_once():
     assert gpu_util_samples(draw(gpu="##..", gpu_2=".##."), period_s=4 * US, n_samples=1) == (75,)
+
+
+@given(st.text("#.", min_size=1, max_size=40))
+def test_a_period_of_one_character_shows_that_character(drawn):
+    assert gpu_util_samples(draw(gpu=drawn), period_s=US, n_samples=len(drawn)) == tuple(
+        100 if each == "#" else 0 for each in drawn
+    )
 
 
 @pytest.mark.parametrize("wrong", [{"n_samples": 0}, {"period_s": 0}])

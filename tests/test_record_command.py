@@ -1,13 +1,12 @@
 """Recording the lessons' experiments: what is kept, beside what it stands at the end, and every way it can go wrong.
 
-A function stands in for the lab: it leaves drawn timelines for what is measured, and tapes for what is simulated.
+A fake stands in for the lab: it leaves drawn timelines for what is measured, and tapes for what is simulated.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import shutil
 import signal
 from dataclasses import replace
 from functools import partial
@@ -28,66 +27,18 @@ from gpututor.progress import Progress
 from gpututor.recordings import EXPERIMENTS, LessonRecording, of_lessons, record
 from gpututor.recordings.course import LessonNotRecorded
 from gpututor.replay import play_file
-from gpututor.timeline import Label, Origin
-from tests.draw import MS, draw
+from gpututor.timeline import Origin
+from tests.draw import MS
+from tests.fake_lab import LABEL, SHIPPED, V100, FakeLab, drawn, few_launches
 from tests.measure.twin import machine_with_gpu
 
-V100 = "V100-SXM2-16GB"
-VERSIONS = (("torch", "2.13.0+cu128"), ("driver", "580.65.06"))
-LABEL = Label(Origin.MEASURED, V100, "some processor", "a job", VERSIONS)
-SHIPPED = data_dir() / "recordings" / "seq2seq.tape.gz"
 GAUGE, SEQ2SEQ = EXPERIMENTS
-ABOUT = {"gpu": "Tesla V100-SXM2-16GB", "card": V100, "host": "some processor", "torch": "2.13.0+cu128"}
-STEPS = [[9.0 * MS, 5.0]] * 48 + [[7.0 * MS, 4.0]] * 48 + [[8.0 * MS, 3.0]] * 4  # the last four are the recorded ones
-
-
-def drawn(label: Label = LABEL):
-    """Four steps of 8 ms, each with a kernel of 4 ms."""
-    return draw(host="aS..bS..cS..dS..", gpu=".aa..bb..cc..dd.", steps="1111222233334444", label=label, unit_ns=2 * MS)
-
-
-class FakeLab:
-    """Runs nothing: leaves files as an experiment would. `ends` says how a run of this name ends otherwise."""
-
-    def __init__(self, tapes: Path) -> None:
-        self.tapes, self.label, self.about = tapes, LABEL, dict(ABOUT)
-        self.asked: list[tuple[str, str]] = []
-        self.ends = {}
-
-    def __call__(self, experiment, params, kind, folder, on_progress, should_stop):
-        folder.mkdir(parents=True, exist_ok=True)
-        name = experiment.rpartition(".")[2]
-        self.asked.append((kind, name))
-        if name in self.ends:
-            return self.ends[name](folder)
-        leave = {"measured:gauge": self.gauged, "measured:seq2seq": self.trained, "gauge:run": self.launched}
-        return JobResult("done", leave.get(name, self.simulated)(folder))
-
-    def gauged(self, folder, workloads=(gauge.SOFTMAX, gauge.ADD, gauge.FP32, gauge.FP16)):
-        files = {each: f"gauge-{k}.timeline.json.gz" for k, each in enumerate(workloads, 1)}
-        for file in files.values():
-            timeline_file.save(drawn(self.label), folder / file)
-        return {"timelines": files, "notes": {each: ["a note"] for each in files}, "left_out": {}, **self.about}
-
-    def trained(self, folder):
-        timeline_file.save(drawn(self.label), folder / measured.TIMELINE_FILE)
-        return {"timeline": measured.TIMELINE_FILE, "steps": STEPS, "n_kept": 4, "notes": ["a note"], **self.about}
-
-    def launched(self, folder):
-        return {"tapes": {path.stem: Path(shutil.copy(path, folder)).name for path in self.tapes.iterdir()}}
-
-    def simulated(self, folder):
-        return {"tape": Path(shutil.copy(SHIPPED, folder)).name}
 
 
 @pytest.fixture(scope="module")
 def tapes(tmp_path_factory) -> Path:
     """The tapes of lesson 1, a launch or a few of each workload, under the workloads' names."""
-    made, named = tmp_path_factory.mktemp("made"), tmp_path_factory.mktemp("named")
-    told = gauge.run(Progress(results_dir=made), thinned=400)
-    for name, file in told["tapes"].items():
-        shutil.copy(made / file, named / f"{name}.gz")
-    return named
+    return few_launches(tmp_path_factory.mktemp("made"), tmp_path_factory.mktemp("named"))
 
 
 @pytest.fixture
@@ -357,7 +308,15 @@ def test_everything_is_recorded_into_a_folder_named_after_the_card(with_gpu, run
     assert status == 0
     assert len(recordings.read(tmp_path / "recordings-v100-sxm2-16gb")) == len(EXPERIMENTS)
     assert "7 files, " in out  # four workloads, one translator, two descriptions
-    assert out.rstrip().endswith("in recordings-v100-sxm2-16gb")
+    assert out.splitlines()[-2].endswith("in recordings-v100-sxm2-16gb")
+
+
+def test_the_end_says_where_lessons_look_for_recordings(with_gpu, run, tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUTUTOR_HOME", str(tmp_path))
+    folder = str(tmp_path / "recordings")
+
+    assert run("--lesson", "2")[1].splitlines()[-1].startswith(f"Lessons show the recordings in {folder};")
+    assert run("--lesson", "2", "--to", folder)[1].splitlines()[-1].endswith(f"in {folder}")
 
 
 def test_the_table_at_the_end_has_a_line_for_each_figure(with_gpu, run):

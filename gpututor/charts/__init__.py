@@ -5,34 +5,32 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from gpututor.charts.colours import COLOUR, WORDS, css_fill
+from gpututor.charts.colours import COLOUR, LINE_COLOURS, WORDS, css_fill
 from gpututor.charts.lanes import Idle
+from gpututor.charts.smooth import running_mean
 from gpututor.charts.strip import strip_svg
 from gpututor.charts.views import views
 
 if TYPE_CHECKING:
-    from gpututor.charts.curves import answer_picture, curve, running_mean
-    from gpututor.charts.runs import runs_chart
+    from gpututor.charts.curves import answer_picture, curve
     from gpututor.charts.timeline import timeline_chart
 
 # What needs altair, which takes a fifth of a second to import: a page that draws nothing yet doesn't wait for it.
 LATER = {
     "answer_picture": "gpututor.charts.curves",
     "curve": "gpututor.charts.curves",
-    "running_mean": "gpututor.charts.curves",
-    "runs_chart": "gpututor.charts.runs",
     "timeline_chart": "gpututor.charts.timeline",
 }
 
 __all__ = [
     "COLOUR",
+    "LINE_COLOURS",
     "WORDS",
     "Idle",
     "answer_picture",
     "css_fill",
     "curve",
     "running_mean",
-    "runs_chart",
     "strip_svg",
     "timeline_chart",
     "views",

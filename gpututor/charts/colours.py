@@ -20,6 +20,7 @@ HOST_COLOUR = "#8b95a1"
 FAILED_COLOUR = "#b03d2e"
 RIGHT_COLOUR = "#2d9c93"
 LINE_COLOUR = "#808890"  # rules that must be seen on white and on black
+LINE_COLOURS = (BUSY_COLOUR, "#2d9c93", "#803d7c", LINE_COLOUR)  # the lines of a curve, in their order
 
 COLOUR: Mapping[Account, str] = {
     Account.LAUNCH_OVERHEAD: "#ed9525",

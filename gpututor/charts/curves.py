@@ -7,12 +7,11 @@ from typing import Literal
 
 import altair as alt
 
-from gpututor.charts.colours import BUSY_COLOUR, LINE_COLOUR, YOURS_COLOUR
+from gpututor.charts.colours import BUSY_COLOUR, LINE_COLOURS, YOURS_COLOUR
 from gpututor.charts.style import Cell, calm, table
 
 Points = Sequence[tuple[float, float | None]]
 """Pairs x, y; a y of None is left out."""
-LINE_COLOURS = (BUSY_COLOUR, "#2d9c93", "#803d7c", LINE_COLOUR)
 Kind = Literal["share", "number"]
 
 
@@ -27,10 +26,12 @@ def curve(
     kind: Kind = "share",
     log_x: bool = False,
     height_px: int = 190,
+    named: bool = True,
 ) -> alt.LayerChart:
     """Lines with their names at the right end, at most four; `here` is the reader's point, `dots` are measured ones.
 
-    With `kind` "share" the upright axis runs from 0 to 100 %, otherwise from 0 to the largest value.
+    Where ends lie close together set `named` to False and put `page.lines_legend` above the chart. With `kind` "share"
+    the upright axis runs from 0 to 100 %, otherwise from 0 to the largest value.
     """
     flat = [y for points in lines.values() for _, y in points if y is not None] + [y for _, y in dots if y is not None]
     xs = [x for points in lines.values() for x, _ in points] + [x for x, _ in dots]
@@ -40,7 +41,7 @@ def curve(
     for (name, points), colour in zip(lines.items(), LINE_COLOURS, strict=False):
         rows = _rows(points)
         layers.append(alt.Chart(table(rows)).mark_line(color=colour, strokeWidth=2.5).encode(x=x, y=y))
-        if rows and len(lines) > 1:
+        if rows and named and len(lines) > 1:
             ends.append({**rows[-1], "b": name})
     if dots:
         layers.append(_circles(dots, x, y))
@@ -112,13 +113,3 @@ def _ink(
     text = alt.Chart(table(rows)).mark_text(dx=dx, dy=dy, align=align, fontSize=13).encode(x=x, y=y, text="b:N")
     named: alt.Chart = text.properties(name=f"ink_{align}")
     return named
-
-
-def running_mean(values: Sequence[float], n: int) -> list[tuple[float, float]]:
-    """Each value's number, from 1, and the mean of it and the up to `n` - 1 values before.
-
-    >>> running_mean([4.0, 2.0, 6.0], 2)
-    [(1, 4.0), (2, 3.0), (3, 4.0)]
-    """
-    tails = (values[max(0, k + 1 - n) : k + 1] for k in range(len(values)))
-    return [(k, sum(tail) / len(tail)) for k, tail in enumerate(tails, 1)]

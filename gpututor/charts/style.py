@@ -38,12 +38,6 @@ def calm(chart: alt.LayerChart, spoken: str, renderer: Literal["svg", "canvas"] 
     return styled
 
 
-def calm_column(chart: alt.VConcatChart, spoken: str) -> alt.VConcatChart:
-    """Charts below each other in house style, as `calm`."""
-    styled: alt.VConcatChart = _styled(chart, spoken, "svg")
-    return styled
-
-
 def _styled(chart: Any, spoken: str, renderer: Literal["svg", "canvas"]) -> Any:
     return (
         chart.configure(font=FONT, background="transparent", padding={"left": 0, "right": 0, "top": 4, "bottom": 2})

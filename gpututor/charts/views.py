@@ -21,17 +21,20 @@ def _length_ns(piece: Piece) -> int:
     return piece.end_ns - piece.start_ns
 
 
-def views(timeline: Timeline, idle: Idle, least_share: float = 0.005) -> dict[str, tuple[int, int]]:
+def views(
+    timeline: Timeline, idle: Idle, least_share: float = 0.005, *, launches_at: float = 0.5
+) -> dict[str, tuple[int, int]]:
     """Names and windows: a few launches, the longest wait of each account worth it, and the whole step.
 
-    An account is worth it when its longest wait takes `least_share` of the window.
+    An account is worth it when its longest wait takes `least_share` of the window. The launches are those in the middle
+    of all, or at another share of them.
     """
     lo, hi = timeline.window_ns
     out: dict[str, tuple[int, int]] = {}
     kernels = sorted(s.start_ns for s in timeline.on(Activity.KERNEL) if lo <= s.start_ns < hi)
     if len(kernels) > A_FEW:
-        middle = len(kernels) // 2 - A_FEW // 2
-        out["a few launches"] = (kernels[middle], kernels[middle + A_FEW])
+        first = int(launches_at * (len(kernels) - A_FEW - 1))
+        out["a few launches"] = (kernels[first], kernels[first + A_FEW])
     for account, words in WORDS.items():
         longest = max((p for p in idle if p.account is account), key=_length_ns, default=None)
         if longest and _length_ns(longest) >= least_share * (hi - lo):

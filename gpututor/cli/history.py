@@ -159,7 +159,7 @@ def plot_command(name: str | None, html: Path | None) -> None:
             html.write_text(chart_page(shown), encoding="utf-8")
         except OSError as error:
             raise click.ClickException(f"{html} can't be written ({error.strerror or error})") from error
-        click.echo(f"The charts are in {html}; the page fetches Vega when you open it.")
+        click.echo(f"The charts are in {html}.")
 
 
 @history_command.command("regressions")

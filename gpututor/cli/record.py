@@ -39,7 +39,8 @@ def record_command(lessons: tuple[int, ...], to: Path | None, only_list: bool, a
 
     It takes a minute or two; keep other programs off meanwhile. Each experiment leaves timelines and a description with
     card, driver, torch, date and host; nothing is sent anywhere. At the end stands what was measured beside what the
-    model expects. Ctrl-C keeps what is finished; a second one ends at once.
+    model expects. Ctrl-C keeps what is finished; a second one ends at once. Lessons show the recordings that lie in the
+    folder `recordings` of GPUTUTOR_HOME, on this machine or another one.
 
     \b
     The status is 0 when everything was recorded, 1 when something was not (no GPU, for
@@ -144,6 +145,8 @@ def _fields(recording: LessonRecording) -> dict[str, Any]:
 
 
 def _print(found: Recorded) -> None:
+    from gpututor.paths import home
+
     console = _console()
     rows = [row for each in found.outcomes for row in each.rows]
     if found.recordings:
@@ -159,6 +162,10 @@ def _print(found: Recorded) -> None:
     n_files = sum(len(each.files) for each in found.recordings)
     size = _kilobytes(sum(each.n_bytes for each in found.recordings))
     console.print(f"{n_files} files, {size}, in {found.folder}", soft_wrap=True, markup=False)
+    shown = home() / "recordings"
+    if found.folder.resolve() != shown.resolve():
+        advice = f"Lessons show the recordings in {shown}; copy these there, or on another machine to the same place."
+        console.print(advice, soft_wrap=True, markup=False)
 
 
 def _console() -> Console:
@@ -211,10 +218,10 @@ def _kilobytes(n_bytes: int) -> str:
 
 
 def _list(experiments: Sequence[LessonExperiment], to: Path | None, *, as_json: bool) -> None:
-    from gpututor.paths import data_dir
+    from gpututor.paths import recordings_dirs
     from gpututor.recordings import read
 
-    folders = [data_dir() / "recordings", *([to] if to else sorted(Path().glob("recordings-*")))]
+    folders = [*recordings_dirs(), *([to] if to else sorted(Path().glob("recordings-*")))]
     names = {each.name for each in experiments}
     there = [each for folder in folders for each in read(folder) if each.name in names]
     if as_json:

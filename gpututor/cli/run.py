@@ -52,7 +52,9 @@ class ScriptCommand(click.Command):
 @click.option("-m", "module", metavar="MODULE", help="Run a module as `python -m` does.")
 @click.option("--steps", type=click.IntRange(1), help="Stop after so many steps in the ledger.")
 @click.option("--skip", type=click.IntRange(0), default=DEFAULT_SKIP, show_default=True, help="Steps before them.")
-@click.option("--seconds", type=click.FloatRange(0, min_open=True), help="Stop after so many seconds of this machine.")
+@click.option(
+    "--seconds", type=click.FloatRange(0, min_open=True), help="Stop the script so many seconds after its begin."
+)
 @click.option(
     "--no-numerics", is_flag=True, help="Compute nothing, only account: for models too large for this machine."
 )

@@ -77,7 +77,7 @@ class Change:
     @property
     def text(self) -> str:
         """The change in one sentence, without a full stop."""
-        words = f"{self._when}: {signed(self.share)} a step, {duration(self.band.expected)} before and "
+        words = f"{self.when}: {signed(self.share)} a step, {duration(self.band.expected)} before and "
         words += f"{duration(self.after_ns)} after"
         if self.account is not None:
             words += f", on the account {self.account.account.value}"
@@ -85,7 +85,8 @@ class Change:
         return f"{words} ({'; '.join([runs, f'against {self.band.source}', *different(self.since, self.before)])})"
 
     @property
-    def _when(self) -> str:
+    def when(self) -> str:
+        """The runs it was seen in, in words."""
         first, last = self.since.number, self.until.number
         if not self.over:
             return f"since run {first}"

@@ -1,4 +1,4 @@
-"""The process in which a learner's code runs. A script on its own: it imports nothing of gpututor.
+"""The process in which a learner's code runs. A script on its own: it imports of gpututor only the harness it is told.
 
 Reads one JSON request on standard input; answers with one JSON object on the descriptor named by its
 first argument (on the descriptor of standard output where there is none). Whatever the learner prints
@@ -7,6 +7,8 @@ goes elsewhere. `learner_code` starts it and judges nothing here: what comes bac
 
 from __future__ import annotations
 
+import functools
+import importlib
 import json
 import linecache
 import os
@@ -14,6 +16,7 @@ import signal
 import sys
 import traceback
 import types
+from collections.abc import Callable
 from typing import Any
 
 FILE = "your code"
@@ -61,6 +64,14 @@ def as_data(value: object) -> object:
     raise TypeError(f"a {type(value).__name__}")
 
 
+def called_by(harness: str | None, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The learner's function as it is; or `harness`, "module:function", which gets it as its first argument."""
+    if harness is None:
+        return function
+    module, _, name = harness.partition(":")
+    return functools.partial(getattr(importlib.import_module(module), name), function)
+
+
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     """The values of all calls, or the fault at the first one that fails."""
     code = request["code"]
@@ -72,9 +83,10 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         function = getattr(module, request["function"], None)
         if not callable(function):
             return {"missing": request["function"]}
+        call = called_by(request.get("harness"), function)
         values = []
         for k_call, arguments in enumerate(request["calls"]):  # noqa: B007 - the except clause tells which call it was
-            values.append(function(*arguments))
+            values.append(call(*arguments))
     except BaseException as error:  # noqa: BLE001 - whatever it raises is told
         return {"fault": fault(error), "call": k_call}
     return {"values": values}

@@ -64,18 +64,22 @@ def run_learner(
     function: str,
     calls: Sequence[Sequence[Any]] = ((),),
     *,
+    harness: str | None = None,
     timeout_s: float = 3.0,
     memory_mb: int = 1024,
 ) -> LearnerRun:
     """What `function`, defined by `code`, returns for each list of arguments in `calls`; takes `timeout_s` at most.
 
     Arguments and values are JSON data; arrays and tensors come back as lists. The first call that fails
-    ends the run. `memory_mb` (MiB) counts the interpreter too, some 10 MiB.
+    ends the run. `harness` ("module:function") is called in the function's place, in its process, with the function
+    first and then the arguments: for code that takes or gives what is not plain data, such as work on a simulated
+    card (`on_card`). `memory_mb` (MiB) counts the interpreter too, some 10 MiB.
     """
     request = {
         "code": code,
         "function": function,
         "calls": [list(arguments) for arguments in calls],
+        "harness": harness,
         "import_from": [str(PACKAGE_ROOT)],
         "memory_bytes": memory_mb * MIB,
         "wall_s": int(timeout_s) + 1,

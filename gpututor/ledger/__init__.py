@@ -4,13 +4,15 @@ from gpututor.ledger.accounts import BUSY, IDLE, MEANING, SLOW, UNFILLED, Accoun
 from gpututor.ledger.book import Ledger, without
 from gpututor.ledger.charge import TwoWindows, charge, charge_both, waits
 from gpututor.ledger.idle import Piece
-from gpututor.ledger.sampled import gpu_util_samples
+from gpututor.ledger.sampled import LONGEST_PERIOD_S, SHORTEST_PERIOD_S, gpu_util_samples
 from gpututor.ledger.waterfall import Row, rows
 
 __all__ = [
     "BUSY",
     "IDLE",
+    "LONGEST_PERIOD_S",
     "MEANING",
+    "SHORTEST_PERIOD_S",
     "SLOW",
     "UNFILLED",
     "Account",

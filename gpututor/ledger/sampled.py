@@ -6,7 +6,8 @@ for a run in which they repeat; the samples of such a run scatter around the sha
 
 from __future__ import annotations
 
-from itertools import pairwise
+from bisect import bisect_left
+from itertools import accumulate, pairwise
 
 from gpututor.errors import LedgerError
 from gpututor.ledger.device import SHOWN_BY_NVIDIA_SMI, spans_of
@@ -47,11 +48,14 @@ class _Busy:
     """Time with a kernel from the window's start up to any instant of it."""
 
     def __init__(self, pieces: list[tuple[int, int]]) -> None:
-        self._pieces = pieces
-        self.total_ns = sum(end - start for start, end in pieces)
+        self._starts = [start for start, _ in pieces]
+        self._ends = [end for _, end in pieces]
+        self._before = [0, *accumulate(end - start for start, end in pieces)]
+        self.total_ns = self._before[-1]
 
     def until(self, at_ns: int) -> int:
-        return sum(min(end, at_ns) - start for start, end in self._pieces if start < at_ns)
+        n_begun = bisect_left(self._starts, at_ns)
+        return self._before[n_begun] - (max(0, self._ends[n_begun - 1] - at_ns) if n_begun else 0)
 
 
 def _busy_before(timeline: Timeline, device: int | None) -> _Busy:

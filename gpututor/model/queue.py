@@ -108,13 +108,11 @@ class Queue:
 
     def op_unseen(self, op: PricedOp) -> None:
         """The same without spans, which is what every op of a running program goes through."""
-        kernels = op.kernels
-        n = len(kernels)
-        if not n:
-            self.host_ns += op.python_ns + op.dispatch_ns
+        kernels, t = op.kernels, self.host_ns + op.before_ns
+        if not kernels:
+            self.host_ns = t + op.after_ns
             return
-        part, rest = divmod(op.dispatch_ns, n + 1)
-        t, before_ns, stream = self.host_ns + op.python_ns + rest, part + op.launch_ns, self.stream
+        n, before_ns, stream = len(kernels), op.each_ns, self.stream
         card, ready = self.stream_card[stream], self.stream_ns[stream]
         pending, shared = self._pending[card], self._shared[card]
         latency_ns, gap_ns, summed_ns = self._latency_ns, self._gap_ns, 0
@@ -137,7 +135,7 @@ class Queue:
             self._last[card] = (start, work)
         self.stream_ns[stream] = ready
         self.n_launches += n
-        self.host_ns = t + part
+        self.host_ns = t + op.after_ns
 
     def _op_in_a_chain(self, op: PricedOp, t: int, before_ns: int, stream: int, card: int) -> bool:
         """The same for many kernels at once, on a card with one stream; False where the launch queue may be full."""
@@ -150,7 +148,7 @@ class Queue:
         self.kernel_ns[card] += summed_ns
         self.stream_ns[stream], self._last[card] = ends[-1], (ends[-1] - op.kernels[-1][1], op.kernels[-1][2])
         self.n_launches += n
-        self.host_ns = t + n * before_ns + op.dispatch_ns // (n + 1)
+        self.host_ns = t + n * before_ns + op.after_ns
         return True
 
     def _launch(self, t: int, lane: int, launch_ns: int, name: str, long_ns: int, work: KernelWork) -> int:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gpututor import charts
-from gpututor.charts import strip_svg, views
+from gpututor.charts import running_mean, strip_svg, views
 from gpututor.page.course import LESSONS, START, Lesson, Rung, is_ready, lesson, next_ready
-from gpututor.page.ending import instructor_notes, is_instructor, next_lesson, takeaway
-from gpututor.page.exercise import editor_control, exercise, verdict
+from gpututor.page.ending import ending, instructor_notes, is_instructor, next_lesson, takeaway
+from gpututor.page.exercise import answer_control, check_button, editor_control, exercise, exercise_card, verdict
 from gpututor.page.expected import expected_table
 from gpututor.page.figures import (
     figure,
@@ -20,6 +20,7 @@ from gpututor.page.figures import (
     gauges,
     legend,
     legend_of,
+    lines_legend,
     source_line,
     timeline_controls,
     timeline_figure,
@@ -34,25 +35,56 @@ from gpututor.page.kept import Kept, kept_tapes
 from gpututor.page.links import address
 from gpututor.page.measured import OwnGpu, measured_gauges, measured_steps
 from gpututor.page.money import money
+from gpututor.page.own import OwnMachine
 from gpututor.page.parts import html, shown, trouble_line
+from gpututor.page.recorded import recorded
 from gpututor.page.run import ghost, progress_line, run_buttons, run_panel
 from gpututor.page.runner import Phase, Runner, Shown
 from gpututor.page.sheet import Reader, sheet
 from gpututor.page.sms import SmPicture, sm_picture, sm_pictures
+from gpututor.page.sweep import (
+    BUSY,
+    FILL,
+    HELD_OUT,
+    LOSS,
+    MEMORY,
+    MFU,
+    RATE,
+    STEP,
+    STEPS,
+    WHOLE,
+    Point,
+    cost_column,
+    machine_control,
+    points_table,
+    sweep_points,
+)
 from gpututor.page.waterfall import waterfall
 from gpututor.page.workloads import against_limit, limits_table, two_bars, useful_money
 
 if TYPE_CHECKING:
-    from gpututor.charts import answer_picture, curve, running_mean, timeline_chart
+    from gpututor.charts import answer_picture, curve, timeline_chart
 
 __all__ = [
+    "BUSY",
+    "FILL",
+    "HELD_OUT",
     "LESSONS",
+    "LOSS",
+    "MEMORY",
+    "MFU",
+    "RATE",
     "START",
+    "STEP",
+    "STEPS",
+    "WHOLE",
     "Door",
     "Kept",
     "Lesson",
     "OwnGpu",
+    "OwnMachine",
     "Phase",
+    "Point",
     "Reader",
     "Rung",
     "Runner",
@@ -60,11 +92,16 @@ __all__ = [
     "SmPicture",
     "address",
     "against_limit",
+    "answer_control",
     "answer_picture",
+    "check_button",
+    "cost_column",
     "curve",
     "doors",
     "editor_control",
+    "ending",
     "exercise",
+    "exercise_card",
     "expected_table",
     "facts",
     "figure",
@@ -88,13 +125,17 @@ __all__ = [
     "legend_of",
     "lesson",
     "limits_table",
+    "lines_legend",
+    "machine_control",
     "measured_gauges",
     "measured_steps",
     "money",
     "next_lesson",
     "next_ready",
+    "points_table",
     "progress_line",
     "recall",
+    "recorded",
     "run_buttons",
     "run_panel",
     "running_mean",
@@ -104,6 +145,7 @@ __all__ = [
     "sm_pictures",
     "source_line",
     "strip_svg",
+    "sweep_points",
     "takeaway",
     "timeline_chart",
     "timeline_controls",

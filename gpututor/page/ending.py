@@ -40,6 +40,12 @@ def instructor_notes(text: str) -> mo.Html:
     return html(f'<details class="gt gt-notes"><summary>For instructors</summary>{markdown(text)}</details>')
 
 
+def ending(after: Lesson | int, sentence: str, notes: str) -> mo.Html:
+    """The end of a lesson in one: take-away, the way on, and for instructors their notes."""
+    parts: list[object] = [takeaway(sentence), next_lesson(after)]
+    return html('<div class="gt gt-ending">', *parts, instructor_notes(notes) if is_instructor() else "", "</div>")
+
+
 def is_instructor() -> bool:
     """Whether the page was opened with `instructor=1` in its address."""
     return "instructor" in mo.query_params()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any
 
 import marimo as mo
 
-from gpututor.page.parts import escape, html, markdown, markup
+from gpututor.exercises.form import MOST_HINTS, NOT_ANSWERED, Case, Check, Exercise, Judged, State
+from gpututor.page.parts import escape, html, markdown, markup, shown
+from gpututor.page.workloads import against_limit
+from gpututor.store import Store
 
-State = Literal["unanswered", "wrong", "right"]
-MARK: dict[State, str] = {"unanswered": "", "wrong": "Not yet. ", "right": "Right. "}
-MOST_HINTS = 3
+MARK: dict[State, str] = {"unanswered": "", "wrong": "Not yet. ", "partial": "In part. ", "right": "Right. "}
+EDITOR_LINES = 6
 
 
 def editor_control(starter: str, kept: str | None, keep: Callable[[str], None], *, lines: int = 5) -> mo.ui.code_editor:
@@ -48,3 +50,83 @@ def verdict(state: State, text: str, picture: object = None) -> mo.Html:
     return html(
         f'<div class="gt gt-verdict gt-{state}" role="status">{drawn}<p><b>{MARK[state]}</b>{escape(text)}</p></div>'
     )
+
+
+def answer_control(one: Exercise, store: Store, case: Case) -> Any:
+    """What the answer is given with: a field, options or an editor, holding what the reader gave last time.
+
+    Every change is kept in the reader's progress file.
+    """
+    lesson, key = f"{one.lesson:02d}", f"{one.key} answer"
+    kept = store.get(lesson, key)
+
+    def keep(value: Any) -> None:
+        store.put(lesson, key, value)
+
+    if one.kind == "number":
+        return mo.ui.text(value=str(kept or ""), placeholder=one.unit, on_change=keep, label="Your answer")
+    if one.kind == "code":
+        return editor_control(one.starter, kept, keep, lines=max(EDITOR_LINES, one.starter.count("\n") + 2))
+    options = case.get("options") or one.options
+    return mo.ui.radio(list(options), value=kept if kept in options else None, on_change=keep)
+
+
+def check_button() -> mo.ui.run_button:
+    """The button that has an answer judged."""
+    return mo.ui.run_button(label="Check")
+
+
+def exercise_card(one: Exercise, control: Any, check: mo.ui.run_button, case: Case, store: Store) -> object:
+    """The card of an exercise: task, control and button; below them what the answer does, then the verdict, then hints.
+
+    The judge is asked when the button was pressed; what it says is kept, and stands there at the next visit for as
+    long as the answer is the same. Whatever goes wrong becomes one sentence.
+    """
+
+    def card() -> object:
+        judged = _judged(one, control.value, bool(check.value), case, store)
+        picture = _picture(one, judged, case)
+        outcome = html(verdict(judged.state, judged.text, picture), _checks(judged.checks))
+        return exercise(f"{one.number} · {one.title}", one.asked(case), control, check, outcome, one.hints)
+
+    return shown(card)
+
+
+def _judged(one: Exercise, answer: Any, asked: bool, case: Case, store: Store) -> Judged:
+    lesson = f"{one.lesson:02d}"
+    if not asked:
+        kept = store.get(lesson, one.key)
+        if kept and kept["answer"] == answer and not one.is_untouched(answer):
+            checks = tuple(Check(*each) for each in kept["checks"])
+            return Judged(kept["state"], kept["text"], checks)
+        return NOT_ANSWERED
+    judged = one.check(answer, case)
+    if judged.state != "unanswered":
+        checks_told = [[check.words, check.holds, check.share] for check in judged.checks]
+        told = {"answer": answer, "state": judged.state, "text": judged.text, "checks": checks_told}
+        store.put(lesson, one.key, told | {"marks": one.marks, "earned": round(one.marks * judged.earned_share, 2)})
+    return judged
+
+
+def _picture(one: Exercise, judged: Judged, case: Case) -> object:
+    """What the answer does: code as a line through the true points, a number against its limit; None without either."""
+    if not judged.theirs:
+        return None
+    if one.kind == "number":
+        answer, limit = judged.theirs[0][1], case.get("limit")
+        return against_limit(answer, *limit) if limit and answer is not None else None
+    from gpututor.charts import answer_picture  # here, because it loads altair
+
+    return answer_picture(judged.theirs, judged.ours, x_title=one.x_title, kind=one.picture)
+
+
+def _checks(checks: Sequence[Check]) -> str:
+    """What was looked at, line by line, with its part of the marks; nothing where there is only one thing."""
+    if not checks:
+        return ""
+    lines = "".join(
+        f'<li class="gt-{"holds" if each.holds else "fails"}"><span>{"yes" if each.holds else "no"}</span>'
+        f"{escape(each.words)}<small>{100 * each.share:.0f} of 100</small></li>"
+        for each in checks
+    )
+    return f'<ul class="gt gt-checks">{lines}</ul>'

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import marimo as mo
 
-from gpututor.charts import WORDS, Idle, css_fill, strip_svg
+from gpututor.charts import LINE_COLOURS, WORDS, Idle, css_fill, strip_svg
 from gpututor.ledger import Account, Ledger
 from gpututor.page.parts import escape, html, markup
 from gpututor.text import NBSP, duration, percent
@@ -107,6 +107,18 @@ def legend(accounts: Sequence[Account]) -> str:
         + "".join(
             f'<span><i style="background:{css_fill(account)}"></i>{escape(WORDS[account])}</span>'
             for account in accounts
+        )
+        + "</div>"
+    )
+
+
+def lines_legend(names: Sequence[str]) -> str:
+    """Colour and name of each line of a `curve`, in its order, as HTML text."""
+    return (
+        '<div class="gt-legend gt-lines">'
+        + "".join(
+            f'<span><i style="background:{colour}"></i>{escape(name)}</span>'
+            for name, colour in zip(names, LINE_COLOURS, strict=False)
         )
         + "</div>"
     )

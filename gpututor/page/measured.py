@@ -72,15 +72,20 @@ class OwnGpu:
         now: Shown,
         draw: Callable[[StoredResult], object],
         what: str = "step",
+        recorded: mo.Html | None = None,
     ) -> mo.Html:
         """The card to measure with, and below it what `draw` makes of the newest measured run.
 
-        Without a GPU it is one line that says so. `draw` may raise; the reader then sees one sentence.
+        Without a GPU it is one line that says so. `draw` may raise; the reader then sees one sentence. `recorded` (see
+        `page.recorded`) is what other machines measured, and stands at the end.
         """
         runner = self.runner
+        others = [recorded] if recorded is not None else []
         if runner is None:
-            why = self.found.reason or "none is listed"
-            return html(f'<p class="gt gt-note">All of this is simulated: no GPU was found here, as {escape(why)}.</p>')
+            why = f"no GPU was found here, as {self.found.reason or 'none is listed'}"
+            line = f"All of {'the above' if others else 'this'} is simulated: {why}."
+            said = f'<p class="gt gt-note">{escape(line)}</p>'
+            return html('<div class="gt gt-findings">', said, *others, "</div>") if others else html(said)
         panel = run_panel(
             buttons,
             progress_line(now, what),
@@ -91,8 +96,8 @@ class OwnGpu:
         )
         result = runner.result
         if result is None or result.folder is None or not result.data or now.phase in UNDER_WAY:
-            return panel
-        return html('<div class="gt gt-findings">', panel, _drawn(draw, result), "</div>")
+            return html(panel, *others)
+        return html('<div class="gt gt-findings">', panel, _drawn(draw, result), "</div>", *others)
 
 
 def _drawn(draw: Callable[[StoredResult], object], result: StoredResult) -> object:

@@ -5,7 +5,7 @@
 
 from gpututor.recordings.compared import Row, rows_of
 from gpututor.recordings.course import EXPERIMENTS, LessonExperiment, of_lessons
-from gpututor.recordings.kept import LessonRecording, keep, read
+from gpututor.recordings.kept import LessonRecording, keep, read, read_of
 from gpututor.recordings.recorder import Outcome, Recorded, record, why_no_gpu
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "keep",
     "of_lessons",
     "read",
+    "read_of",
     "record",
     "rows_of",
     "why_no_gpu",

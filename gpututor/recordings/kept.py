@@ -10,7 +10,7 @@ import gzip
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -198,7 +198,21 @@ def read(folder: Path) -> tuple[LessonRecording, ...]:
     Raises:
         MeasurementDamaged: a description can't be read, or a timeline that it names isn't there.
     """
-    found = (_read(path) for path in sorted(folder.glob(f"*{DESCRIPTION}")))
+    return _in_order(_read(path) for path in folder.glob(f"*{DESCRIPTION}"))
+
+
+def read_of(folder: Path, experiment: LessonExperiment) -> tuple[tuple[LessonRecording, ...], tuple[str, ...]]:
+    """The recordings of one experiment in this folder, by card, and a sentence for each that can't be read."""
+    found, sentences = [], []
+    for path in sorted(folder.glob(f"{experiment.name}.*{DESCRIPTION}")):
+        try:
+            found.append(_read(path))
+        except MeasurementDamaged as error:
+            sentences.append(str(error))
+    return _in_order(found), tuple(sentences)
+
+
+def _in_order(found: Iterable[LessonRecording]) -> tuple[LessonRecording, ...]:
     return tuple(sorted(found, key=lambda each: (each.lesson, each.name, each.card or each.gpu)))
 
 

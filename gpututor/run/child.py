@@ -7,6 +7,7 @@ end, an exception, `sys.exit`, `os._exit`, a request to stop), the tape of what 
 from __future__ import annotations
 
 import atexit
+import importlib
 import os
 import signal
 import sys
@@ -61,6 +62,7 @@ def _simulated(request: Request, folder: Path) -> None:
     names.__enter__()
     _as_long_as_the_process.extend((session, names))
     recorder.watch.install(Swaps().put)
+    load_for_the_first_op()
     run_under(recorder, request)
 
 
@@ -76,7 +78,7 @@ def run_under(recorder: Any, request: Request) -> None:
     _finish_before_exit(finish)
     _stop_when_asked(recorder, finish, pid)
     _end_threads_quietly()
-    recorder.tell()
+    recorder.begin()
     try:
         script.run(request)
     except StopRun:
@@ -147,6 +149,18 @@ def in_destructor(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def load_for_the_first_op() -> None:
+    """Load what torch loads itself at the first op that somebody listens to, so that no script waits for it.
+
+    It takes half a second, more on a busy machine, and would count towards --seconds. Without a listener, as under
+    plain Python, torch never loads it.
+    """
+    import torch
+
+    if torch.distributed.is_available():
+        importlib.import_module("torch.distributed.tensor")
 
 
 def hide_real_gpu(before: str | None) -> None:

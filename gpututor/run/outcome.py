@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median_low
@@ -12,7 +13,7 @@ from gpututor.causes import Finding, find_causes
 from gpututor.errors import TimelineError
 from gpututor.expect import Band, Verdicts, judge
 from gpututor.expect.accuracy import error_of, regime_of, step_band, util_band
-from gpututor.ledger import Ledger, charge
+from gpututor.ledger import SHORTEST_PERIOD_S, Ledger, charge, gpu_util_samples
 from gpututor.lookup import machine_named
 from gpututor.model import tape_file
 from gpututor.model.tape import Tape
@@ -23,6 +24,9 @@ from gpututor.timeline import NS_PER_S, Timeline
 
 UNEVEN = 5
 """Our choice: batches of different lengths seldom differ by more; an evaluation between two steps does."""
+
+LEAST_SAMPLES, MOST_SAMPLES = 60, 3600
+"""Our choice: ten seconds of looking at least, ten minutes at most."""
 
 SET_A_DEVICE = (
     'is the device set? Many scripts need an option such as --cuda or --device cuda; in code it is device = "cuda", '
@@ -77,6 +81,18 @@ class Outcome:
         """The predicted GPU-Util with its room; None where `band` is."""
         predicted = self._predicted
         return util_band(*predicted) if predicted else None
+
+    @property
+    def gpu_util_samples(self) -> tuple[int, ...]:
+        """The whole percents that nvidia-smi would show one after the other on the card that looks back least.
+
+        The kept steps are repeated for it, until they have all been seen; nothing without a ledger.
+        """
+        if self.timeline is None or self.ledger is None:
+            return ()
+        n_samples = math.ceil(self.timeline.duration_ns / NS_PER_S / SHORTEST_PERIOD_S)
+        n_samples = min(max(n_samples, LEAST_SAMPLES), MOST_SAMPLES)
+        return gpu_util_samples(self.timeline, n_samples=n_samples, device=self.device)
 
     @property
     def _predicted(self) -> tuple[Timeline, Ledger, float | None] | None:

@@ -16,7 +16,7 @@ from gpututor.causes import Finding
 from gpututor.ledger import Ledger, Row, rows
 from gpututor.model import tape_file
 from gpututor.run.outcome import Outcome, verdicts
-from gpututor.run.words import bytes_in_words, how_far_to_trust, how_many_steps
+from gpututor.run.words import bytes_in_words, how_far_to_trust, how_many_steps, what_nvidia_smi_shows
 from gpututor.text import dollars, duration, percent
 
 WIDTH_WITHOUT_TERMINAL = 120
@@ -80,6 +80,8 @@ def head(outcome: Outcome) -> Text:
             lines.append((f" · memory peak {peak} of {of}", ""))
         if trust := how_far_to_trust(outcome):
             lines.append((f"\n{trust}", ""))
+        if smi := what_nvidia_smi_shows(outcome):
+            lines.append((f"\n{smi}", ""))
     held = bytes_in_words(ended.host_memory_peak_bytes)
     lines.append((f"\nhere: {ended.seconds:.1f} s, {held} of memory", "dim"))
     if ended.stopped:

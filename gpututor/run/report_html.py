@@ -5,41 +5,22 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from gpututor import paths
 from gpututor.charts import strip_svg
 from gpututor.ledger import rows, waits
 from gpututor.page import findings, gauges, legend_of, money, source_line, waterfall
+from gpututor.page.alone import alone
 from gpututor.page.parts import escape
 from gpututor.run.outcome import Outcome
-from gpututor.run.words import bytes_in_words, how_far_to_trust, how_many_steps
+from gpututor.run.words import bytes_in_words, how_far_to_trust, how_many_steps, what_nvidia_smi_shows
 from gpututor.text import dollars, duration
 
-BASE = """
-:root { --background: #fff; --foreground: #14181d; --text-font: "PT Sans", "Segoe UI", Helvetica, Arial, sans-serif;
-  --heading-font: Lora, Georgia, serif; color-scheme: light dark }
-@media (prefers-color-scheme: dark) { :root { --background: #14171c; --foreground: #e6e9ee } }
-html { background: var(--background); color: var(--foreground) }
-body { margin: 0 auto; max-width: 60rem; padding: 1.5rem 1.25rem 4rem; display: grid; gap: 2.2rem }
-body > * { min-width: 0; margin: 0 }
-.gt > h2 { font: 600 1.5rem/1.25 var(--heading-font); margin: 0 0 .8rem }
-code { font: .92em "Fira Mono", Consolas, Menlo, monospace; overflow-wrap: anywhere }
-.gt-notes-list { margin: 0; padding-left: 1.1rem; color: var(--gt-soft) }
-.gt-trouble { border-left: 3px solid var(--gt-bad); padding-left: .8rem }
-@media print { body { max-width: none; padding: 0 } .gt-card { break-inside: avoid } }
-"""
 LINK_INTO_THE_COURSE = re.compile(r'<a href="\?file=[^"]*">(.*?)</a>', re.DOTALL)
 
 
 def page(outcomes: Sequence[Outcome]) -> str:
     """The whole file; several outcomes (predicted and measured) stand one after the other."""
-    look = (paths.lessons_dir() / "look.css").read_text("utf-8")
     body = "".join(part for outcome in outcomes for part in parts(outcome))
-    title = escape(f"{outcomes[0].request.name}: where the GPU's time goes")
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{title}</title><style>{look}{BASE}</style></head><body>{body}</body></html>"
-    )
+    return alone(f"{outcomes[0].request.name}: where the GPU's time goes", body)
 
 
 def parts(outcome: Outcome) -> Iterator[str]:
@@ -72,6 +53,8 @@ def _head(outcome: Outcome) -> str:
         facts.append(("Card memory", f"{bytes_in_words(outcome.memory_peak_bytes)} at the peak, of {of}"))
     if trust := how_far_to_trust(outcome):
         facts.append(("How far to trust it", escape(trust)))
+    if smi := what_nvidia_smi_shows(outcome):
+        facts.append(("nvidia-smi", escape(smi.removeprefix("nvidia-smi "))))
     here = f"{ended.seconds:.1f} s, {bytes_in_words(ended.host_memory_peak_bytes)} of memory"
     facts.append(("Run here", escape(here + (f"; stopped {ended.stopped}" if ended.stopped else f"; {ended.how}"))))
     listed = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in facts)

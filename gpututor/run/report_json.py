@@ -12,6 +12,7 @@ Layout of version 1::
                "step_ns", "losses": [number, …]},         # losses of the kept steps, null where none was found
      "gauges": {"busy_share", "gpu_util_share", "sm_fill_share", "mfu"},
      "bands": {"step_ns": [low, high], "gpu_util_share": [low, high], "source": text},    # null where measured
+     "gpu_util_samples": {"period_s", "low_share", "high_share"},  # what nvidia-smi would show, in whole percents
      "reasons": {gauge: text},                            # why a gauge is null
      "window_ns": integer, "accounts_ns": {account: integer},      # the accounts sum to the window
      "memory_peak_bytes": integer, "n_kernels": integer,
@@ -31,6 +32,7 @@ from typing import Any
 
 from gpututor.causes import Finding
 from gpututor.expect import Band, Verdicts
+from gpututor.ledger import SHORTEST_PERIOD_S
 from gpututor.run.outcome import Outcome
 
 FORMAT, VERSION = "gpututor-run", 1
@@ -70,6 +72,7 @@ def document(outcome: Outcome) -> dict[str, Any]:
             "losses": [step.loss for step in steps],
         },
         **_figures(outcome),
+        "gpu_util_samples": _samples(outcome),
         "bands": bands(outcome.band, outcome.util_band),
         "memory_peak_bytes": outcome.memory_peak_bytes,
         "usd_per_1000_steps": outcome.usd_per_1000_steps,
@@ -95,6 +98,13 @@ def _figures(outcome: Outcome) -> dict[str, Any]:
         "accounts_ns": {account.name.lower(): ns for account, ns in ledger.charged_ns.items()},
         "n_kernels": ledger.n_kernels,
     }
+
+
+def _samples(outcome: Outcome) -> dict[str, float] | None:
+    samples = outcome.gpu_util_samples
+    if not samples:
+        return None
+    return {"period_s": SHORTEST_PERIOD_S, "low_share": min(samples) / 100, "high_share": max(samples) / 100}
 
 
 def bands(step: Band | None, util: Band | None) -> dict[str, Any] | None:

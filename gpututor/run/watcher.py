@@ -41,6 +41,11 @@ class Watcher(ABC):
     def result(self) -> dict[str, Any]:
         """Write what was recorded; what the report needs beside it."""
 
+    def begin(self) -> None:
+        """The script starts now; its seconds count from here."""
+        self.began_s = time.monotonic()
+        self.tell()
+
     def on_mark(self) -> None:
         """A step that counts is over."""
         now_s = time.monotonic()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpututor.expect.accuracy import in_words
+from gpututor.ledger import LONGEST_PERIOD_S, SHORTEST_PERIOD_S
 from gpututor.text import NBSP, duration
+from gpututor.timeline import NS_PER_S
 
 if TYPE_CHECKING:
     from gpututor.run.outcome import Outcome
@@ -43,3 +45,22 @@ def how_far_to_trust(outcome: Outcome) -> str | None:
     if outcome.band is None or outcome.util_band is None:
         return None
     return f"{in_words(outcome.band, outcome.util_band)}."
+
+
+def what_nvidia_smi_shows(outcome: Outcome) -> str | None:
+    """The range of GPU-Util from sample to sample, and how much a sample sees, in a sentence; None without a ledger."""
+    samples, ledger = outcome.gpu_util_samples, outcome.ledger
+    if not samples or ledger is None:
+        return None
+    low, high = min(samples), max(samples)
+    range_in_words = f"{low}{NBSP}% whenever you look" if low == high else f"{low} to {high}{NBSP}% as you watch"
+    seen = f"1/6{NBSP}s to 1{NBSP}s by card"
+    if ledger.step_ns:
+        n_least, n_most = (period_s * NS_PER_S / ledger.step_ns for period_s in (SHORTEST_PERIOD_S, LONGEST_PERIOD_S))
+        seen += f", here {_steps(n_least)} to {_steps(n_most)} steps"
+    return f"nvidia-smi would show {range_in_words}; each of its samples looks back over {seen}."
+
+
+def _steps(n: float) -> str:
+    """A number of steps with two digits that count."""
+    return f"{n:,.0f}" if n >= 10 else f"{n:.2g}"

@@ -1,7 +1,7 @@
 """The hot path: every op on the device comes through `run`, which accounts it and computes it on the CPU.
 
-One dictionary look-up an op: the key is the op with the forms of its tensors and its whole numbers;
-numbers with a fraction change every step (learning rates) and decide no shape, so they are left out.
+A look-up for the op and one for its plan: the key is the forms of its tensors and its whole numbers; numbers with a
+fraction change every step (learning rates) and decide no shape, so they are left out.
 """
 
 from __future__ import annotations
@@ -14,20 +14,22 @@ from torch import is_grad_enabled
 from gpututor.model import constants
 from gpututor.simgpu import big, known, odd, rng, sparse
 from gpututor.simgpu.forms import DEVICE_NAME, Form, form_of
-from gpututor.simgpu.keys import key_of
+from gpututor.simgpu.keys import key_of, loose_key, strict_key
 from gpututor.simgpu.memory import block_of
-from gpututor.simgpu.plans import Plan, cost_of, short_name
+from gpututor.simgpu.plans import OpPlans, Plan, cost_of, short_name
 from gpututor.simgpu.private.tensors import has_kernel, schema_of
 from gpututor.simgpu.session import FORWARD, NO_GRAD, Session, current, phase, thread
 from gpututor.simgpu.special import SPECIAL, refuse_mixed_devices
 from gpututor.simgpu.streams import card_of
-from gpututor.simgpu.tensor import SimTensor, become, host_of, new
+from gpututor.simgpu.tensor import SimTensor, become, host_of, new, new_each
 
 META = torch.device("meta")
 DETACH = torch.ops.aten.detach.default
 
-plans: dict[tuple[Any, ...], Plan] = {}
-constants.ON_CHANGE.append(plans.clear)  # a plan remembers the kernels that followed from the constants
+plans: tuple[dict[int, OpPlans], dict[int, OpPlans]] = ({}, {})
+"""What is known of each op by its address, since its own hash is Python code of torch's; numerics off, and on."""
+constants.ON_CHANGE += [table.clear for table in plans]  # a plan remembers the kernels that followed from the constants
+Place = tuple[OpPlans, Any]  # where a plan is kept, and under which key
 
 
 def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
@@ -36,16 +38,19 @@ def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
     if op is DETACH and (plan := args[0].form.detached) is not None:
         return detached(session, plan, args[0])
     numerics = session.numerics
+    of_op = plans[numerics].get(id(op))
+    if of_op is None:
+        of_op = plans[numerics].setdefault(id(op), OpPlans(op))
+    strict = of_op.strict
     if len(args) == 1 and not kwargs and type(args[0]) is SimTensor:
-        whole: tuple[Any, ...] = (id(op), numerics, args[0].form)  # the op's own hash is Python code of torch's
+        key: Any = args[0].form
     else:
-        forms = [a.form if type(a) is SimTensor else a if a is None or type(a) is int else key_of(a) for a in args]
-        whole = (id(op), numerics, *forms)
+        key = strict_key(args) if strict else loose_key(args)
         if kwargs:
-            whole = (*whole, *kwargs, *[key_of(value) for value in kwargs.values()])
-    plan = plans.get(whole)
+            key = (*key, *kwargs, *map(key_of, kwargs.values()))
+    plan = of_op.get(key)
     if plan is None:
-        return first_time(whole, op, args, kwargs or {})
+        return first_time((of_op, key), op, args, kwargs or {})
     if plan.card != session.card:
         session.use_card(plan.card)
     p = thread.caller
@@ -53,7 +58,10 @@ def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
         p = FORWARD if is_grad_enabled() else NO_GRAD
     session.account(plan.entries[p] or plan.entry(p))
     if numerics:
-        hosts = [a.host if type(a) is SimTensor else a if a is None or type(a) is int else on_host(a) for a in args]
+        if strict:
+            hosts = [a.host if type(a) is SimTensor else a for a in args]
+        else:
+            hosts = [a.host if type(a) is SimTensor else a if a is None or type(a) is int else on_host(a) for a in args]
         out = plan.compute(*hosts, **host_kwargs(kwargs)) if kwargs else plan.compute(*hosts)
     else:
         out = known.compute(op, plan.compute, args, kwargs or {}) if plan.watched else None
@@ -105,29 +113,24 @@ def wrap_out(plan: Plan, out: Any, args: tuple[Any, ...]) -> Any:
     """The op's results as simulated tensors of the planned forms."""
     if plan.outs is None:
         return out
-    memory = current.session.memories[plan.card]
-    shared = None if plan.alias is None else args[plan.alias].block
-    if plan.single:
-        form = plan.outs[0]
-        assert form is not None
-        return new(form, out, shared or block_of(form.n_bytes, memory))
-    if out is None:
-        out = (None,) * len(plan.outs)
-    return tuple(
-        [
-            new(form, host, shared or block_of(form.n_bytes, memory)) if form is not None else host
-            for form, host in zip(plan.outs, out, strict=True)
+    hosts = (out,) if plan.single else out or (None,) * len(plan.outs)
+    if plan.alias is None:
+        made: Any = new_each(plan.outs, hosts, current.session.memories[plan.card])
+    else:
+        block = args[plan.alias].block
+        made = [
+            new(form, host, block) if form is not None else host for form, host in zip(plan.outs, hosts, strict=True)
         ]
-    )
+    return made[0] if plan.single else tuple(made)
 
 
 # --- an op seen for the first time with these forms -------------------------------------------------------------
 
 
-def first_time(key: tuple[Any, ...] | None, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def first_time(place: Place | None, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run the op the careful way and remember what can be remembered."""
     session = current.session
-    if key is not None and rng.SEEDED in op.tags and not rng.in_step_with_host(args, kwargs):
+    if place is not None and rng.SEEDED in op.tags and not rng.in_step_with_host(args, kwargs):
         return rng.drawn(first_time, None, op, args, kwargs)
     special = SPECIAL.get(op)
     if special is not None:
@@ -146,15 +149,15 @@ def first_time(key: tuple[Any, ...] | None, op: Any, args: tuple[Any, ...], kwar
         parts = op.decompose(*args, **kwargs)  # inference_mode hands composite ops over whole
         if parts is not NotImplemented:
             return parts
-    return compute_and_plan(key, op, args, kwargs)
+    return compute_and_plan(place, op, args, kwargs)
 
 
 RESIZING = (torch.ops.aten.resize_.default, torch.ops.aten.set_.source_Tensor)
 SECRET_VIEWS = frozenset({"aten::_unsafe_view"})  # shares memory, though its schema doesn't say so: matmul ends with it
 
 
-def compute_and_plan(key: tuple[Any, ...] | None, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Compute on the CPU (or on meta tensors), account, and keep the plan under `key` unless it is None."""
+def compute_and_plan(place: Place | None, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Compute on the CPU (or on meta tensors), account, and keep the plan at its `place` unless that is None."""
     session = current.session
     schema = schema_of(op)
     plan = Plan(short_name(op), op)
@@ -185,8 +188,8 @@ def compute_and_plan(key: tuple[Any, ...] | None, op: Any, args: tuple[Any, ...]
         out = known.compute(op, op, args, kwargs) if plan.watched else out if plan.outs is None else None
     if op is DETACH and plan.form is args[0].form:
         plan.form.detached = plan
-    if key is not None:
-        plans[key] = plan
+    if place is not None:
+        place[0][place[1]] = plan
     if plan.inplace:
         return None if plan.returns_nothing else args[0]
     return wrap_out(plan, out, args)

@@ -55,7 +55,21 @@ class Form:
         self.kept = size.numel() <= (WHOLE_KEPT if whole else FRACTIONS_KEPT)  # with numerics off, see known.py
         self.outline = TensorMeta(tuple(size), tuple(stride), DTYPE_NAME.get(dtype, str(dtype)))
         self.detached: Any = None  # the plan of aten.detach, which autograd calls more often than any other op
-        self.made_of = (size, stride, 0, None, dtype, torch.strided, device)  # what torch makes a wrapper from
+        strides = (None, None) if stride == plain_strides(size) else (stride, 0)  # torch finds plain ones itself, sooner
+        self.made_of = (size, *strides, None, dtype, torch.strided, device)  # what torch makes a wrapper from
+
+
+def plain_strides(size: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of a tensor that torch makes when it is told only a size.
+
+    >>> plain_strides((2, 3, 4)), plain_strides((2, 0, 4)), plain_strides(())
+    ((12, 4, 1), (4, 4, 1), ())
+    """
+    strides, stride = [], 1
+    for n in reversed(size):
+        strides.append(stride)
+        stride *= max(1, n)
+    return tuple(reversed(strides))
 
 
 _forms: dict[tuple[torch.Size, tuple[int, ...], torch.dtype, int], Form] = {}

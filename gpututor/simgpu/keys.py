@@ -15,6 +15,7 @@ from gpututor.simgpu.tensor import SimTensor
 
 YES, NO = object(), object()  # True == 1 with the same hash, and they give other dtypes
 INTS, BOOLS, FLOATS = {int}, {bool}, {float}
+THEMSELVES = frozenset({type(None), int, str, torch.dtype, torch.layout, torch.memory_format})
 _form = attrgetter("form")
 
 
@@ -23,7 +24,7 @@ def key_of(a: Any) -> Any:
     kind = type(a)
     if kind is SimTensor:
         return a.form
-    if kind is torch.dtype:
+    if kind in THEMSELVES:
         return a
     if kind is float:
         return float
@@ -36,6 +37,28 @@ def key_of(a: Any) -> Any:
     if isinstance(a, torch.Tensor):
         return (a.size(), a.dtype, a.device)
     return a
+
+
+def strict_key(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The key of arguments each of which has one kind by the op's schema, so that True can't stand for 1."""
+    parts: list[Any] = []
+    add = parts.append
+    for a in args:
+        kind = type(a)
+        if kind is SimTensor:
+            add(a.form)
+        elif kind is bool or kind in THEMSELVES:
+            add(a)
+        elif kind is list:
+            add(tuple(a))
+        else:
+            add(key_of(a))
+    return tuple(parts)
+
+
+def loose_key(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The key of any arguments."""
+    return tuple([a.form if type(a) is SimTensor else a if a is None or type(a) is int else key_of(a) for a in args])
 
 
 def key_of_list(items: Any) -> tuple[Any, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 import torch.utils.checkpoint
+from torch.jit import ScriptModule
 
 from gpututor.model.tape import MODULE_CALL
 from gpututor.simgpu import accelerator, known, lazy, memory_calls, reading, streams
@@ -23,7 +24,8 @@ from gpututor.simgpu.private.modules import (
     compiled_call_of,
     plain_call_of,
 )
-from gpututor.simgpu.session import current
+from gpututor.simgpu.private.tensors import FIND_RULE
+from gpututor.simgpu.session import SCRIPTED, SCRIPTED_NO_GRAD, current, thread
 from gpututor.simgpu.special import copy_out, is_pinned, values
 from gpututor.simgpu.tensor import SimTensor
 
@@ -53,9 +55,22 @@ def count_module_calls() -> None:
         session = current.session
         if session.counts_modules:
             session.account(MODULE_CALL)
+            if isinstance(self, ScriptModule):
+                return _scripted(plain_call_of(self), args, kwargs)
         return (compiled_call_of(self) or plain_call_of(self))(*args, **kwargs)
 
     torch.nn.Module.__call__ = call  # type: ignore[method-assign]
+
+
+def _scripted(call: Any, args: Any, kwargs: Any) -> Any:
+    """A TorchScript module's call, its operators accounted as the interpreter's."""
+    caller = thread.caller
+    if caller is None:
+        thread.caller = SCRIPTED if torch.is_grad_enabled() else SCRIPTED_NO_GRAD
+    try:
+        return call(*args, **kwargs)
+    finally:
+        thread.caller = caller
 
 
 # A checkpointed call and its backward keep random states, hooks and contexts: on a computer where our table says 1.6 us
@@ -84,6 +99,19 @@ def allow_foreach() -> None:
     for supported in FOREACH_TYPES:
         if SimTensor not in supported:
             supported.append(SimTensor)
+
+
+def answer_for_the_class() -> None:
+    """Torch asks before each op whether somebody registered a rule for it and the tensor's class; for ours nobody does.
+
+    Torch keeps the function that it finds at the first op of any such class, so another one's may come too early.
+    """
+    find = FIND_RULE.now()
+
+    def find_rule(op: Any, kind: type) -> Any:
+        return None if kind is SimTensor else find(op, kind)
+
+    FIND_RULE.put(find_rule)
 
 
 def pin_on_the_host() -> None:
@@ -166,6 +194,7 @@ def apply_all() -> None:
     count_checkpoints()
     lazy.make_on_the_card()
     allow_foreach()
+    answer_for_the_class()
     pin_on_the_host()
     show_values()
     reading.install()

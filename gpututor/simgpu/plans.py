@@ -25,6 +25,24 @@ EMPTY = torch.ops.aten.empty.memory_format
 _empty = torch.empty  # the same for the CPU; torch reads its arguments in half the time that it takes for the op's
 
 
+LOOSE = frozenset(
+    "number,Optional[number],List[number],List[Tensor],List[Optional[Tensor]],List[float],Optional[List[float]]".split(",")
+)
+"""Types in an op's schema that leave open what stands there: which kind of number, or a list of tensors."""
+
+
+class OpPlans(dict[Any, "Plan"]):
+    """The plans of one op, by the forms and whole numbers that it was called with."""
+
+    __slots__ = ("op", "strict")
+
+    def __init__(self, op: Any) -> None:
+        super().__init__()
+        self.op = op  # kept alive, since it is looked up by its address
+        self.strict = LOOSE.isdisjoint(str(a.type) for a in schema_of(op).arguments)
+        """Whether each argument has one kind, and no list holds tensors."""
+
+
 class Plan:
     """How to account and wrap one op on tensors of given forms."""
 
@@ -40,6 +58,7 @@ class Plan:
         "name",
         "op",
         "outs",
+        "precision",
         "returns_nothing",
         "rounded",
         "single",
@@ -48,7 +67,7 @@ class Plan:
 
     def __init__(self, name: str, op: Any = None) -> None:
         self.name = name
-        self.op = op  # kept alive, since the key of the plan is its address
+        self.op = op
         self.compute: Any = None if op is None else _empty if op is EMPTY else function_of(op)
         self.outs: tuple[Form | None, ...] | None = ()
         self.single = True
@@ -61,7 +80,8 @@ class Plan:
         self.cost: OpCost | None = None
         self.entries: list[TapeOp | None] = [None] * len(PHASES)
         self.call: OpCall | None = None  # of a product in fp32, for which a program may allow TF32 at any time
-        self.rounded: dict[tuple[int, bool], TapeOp] = {}  # its entries, without TF32 and with it
+        self.precision = ""  # the switch of torch's that decides
+        self.rounded: tuple[list[TapeOp | None], list[TapeOp | None]] = ([], [])  # entries without TF32, and with it
 
     def settle(
         self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outs: tuple[Form | None, ...], view: bool
@@ -70,6 +90,8 @@ class Plan:
         self.cost = cost_of(op, args, kwargs, outs, view)
         if any(isinstance(k, PRODUCTS) and k.number_format == "fp32" for k in self.cost.kernels):
             self.call = call_of(op, args, kwargs, outs)
+            self.precision = precision_of(self.call.name)
+            self.rounded = ([None] * len(PHASES), [None] * len(PHASES))
 
     def entry(self, phase: int) -> TapeOp:
         """The tape's entry for a caller of this phase; that of a product in fp32 is not kept in `entries`."""
@@ -82,11 +104,11 @@ class Plan:
         return known
 
     def _as_allowed_now(self, call: OpCall, phase: int) -> TapeOp:
-        tf32 = may_round(call.name)
-        known = self.rounded.get((phase, tf32))
+        tf32 = bool(fp32_precision("cuda", self.precision) == "tf32")
+        known = self.rounded[tf32][phase]
         if known is None:
             cost = lower(replace(call, tf32=tf32))
-            known = self.rounded[phase, tf32] = TapeOp(self.name, cost.host, PHASES[phase], cost.kernels)
+            known = self.rounded[tf32][phase] = TapeOp(self.name, cost.host, PHASES[phase], cost.kernels)
         return known
 
 
@@ -109,14 +131,18 @@ def outline(arg: Any) -> Any:
     return str(arg)
 
 
+def precision_of(name: str) -> str:
+    """Which of torch's switches decides over TF32 in an op of this name."""
+    return "conv" if "convolution" in name else "rnn" if ".rnn." in name else "matmul"
+
+
 def may_round(name: str) -> bool:
     """Whether an op in fp32 may use TF32 now: cuDNN's ops by default, products only where a program allows it.
 
     Read is what all of torch's switches come to: `allow_tf32`, `set_float32_matmul_precision` and `fp32_precision`.
     Source: PyTorch, "CUDA semantics", TensorFloat-32: `cudnn.allow_tf32` is True by default, `matmul.allow_tf32` False.
     """
-    kind = "conv" if "convolution" in name else "rnn" if ".rnn." in name else "matmul"
-    return bool(fp32_precision("cuda", kind) == "tf32")
+    return bool(fp32_precision("cuda", precision_of(name)) == "tf32")
 
 
 def call_of(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outs: tuple[Form | None, ...]) -> OpCall:

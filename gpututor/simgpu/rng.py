@@ -47,8 +47,9 @@ def _take(own: Any) -> None:
     from gpututor.simgpu.dispatch import plans
 
     if (own is None) is not (_Card.own is None):
-        for key in [key for key, plan in plans.items() if SEEDED in plan.op.tags]:
-            del plans[key]  # a remembered op would go past `in_step_with_host`
+        for of_op in (of_op for table in plans for of_op in table.values()):
+            if SEEDED in of_op.op.tags:
+                of_op.clear()  # a remembered op would go past `in_step_with_host`
     _Card.own = own
 
 

@@ -11,6 +11,7 @@ import torch
 
 from gpututor.errors import SessionRunning
 from gpututor.model.cards_player import player_for
+from gpututor.model.host import PHASES
 from gpututor.model.tape import BeginStep, EndRun, Entry, Player, Tape, TapeOp, UseStream
 from gpututor.simgpu.memory import Memory
 from gpututor.timeline import Timeline
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from gpututor.simgpu.watching import Watch
 
 FORWARD, NO_GRAD, BACKWARD, OPTIMIZER = range(4)
+SCRIPTED, SCRIPTED_NO_GRAD = PHASES.index("scripted"), PHASES.index("scripted_no_grad")
 
 
 class _ThreadState(threading.local):
@@ -27,7 +29,7 @@ class _ThreadState(threading.local):
 
     backward_depth = 0
     backward_error: BaseException | None = None
-    caller: int | None = None  # autograd's engine or an optimizer, while one of them calls
+    caller: int | None = None  # autograd's engine, an optimizer or TorchScript, while one of them calls
     card = 0  # the current device
 
 
@@ -35,7 +37,7 @@ thread = _ThreadState()
 
 
 def phase() -> int:
-    """Who is calling the device: forward pass, code without gradients, autograd's engine or an optimizer."""
+    """Who is calling the device: forward pass, code without gradients, autograd's engine, an optimizer, TorchScript."""
     caller = thread.caller
     if caller is not None:
         return caller

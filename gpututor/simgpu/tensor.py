@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from gpututor.simgpu.bits import mark
 from gpututor.simgpu.forms import Form, form_of
-from gpututor.simgpu.memory import Block
+from gpututor.simgpu.memory import Block, Memory, block_of
 from gpututor.simgpu.private.tensors import DisableTorchDispatch, make_wrapper_subclass, no_torch_function
 from gpututor.simgpu.session import current
 
@@ -60,6 +61,24 @@ def new(form: Form, host: torch.Tensor | None, block: Block) -> SimTensor:
     t: SimTensor = _make(SimTensor, *form.made_of)
     t.form, t.host, t.block = form, host, block
     return t
+
+
+def new_each(forms: Sequence[Form | None], hosts: Sequence[Any], memory: Memory) -> list[Any]:
+    """A tensor of each form over its values, each in memory of its own; where there is no form, the value itself.
+
+    Raises:
+        torch.OutOfMemoryError: the card's memory doesn't hold them all.
+    """
+    made: list[Any] = []
+    for form, host in zip(forms, hosts, strict=True):
+        if form is None:
+            made.append(host)
+        else:
+            block = block_of(form.n_bytes, memory)
+            t = _make(SimTensor, *form.made_of)
+            t.form, t.host, t.block = form, host, block
+            made.append(t)
+    return made
 
 
 def wrap(host: torch.Tensor, block: Block | None = None, index: int = 0) -> SimTensor:

@@ -7,9 +7,43 @@ from itertools import pairwise
 import pytest
 
 from gpututor.exercises import ex01
+from gpututor.exercises.form import NOT_ANSWERED
+from gpututor.exercises.typed import read_number
+from tests.exercises.answers import Answers, Wrong
 
 # 1,000 numbers of 4 bytes, two arrays read and one written, in 120 ns: 12,000 bytes, 100 bytes per nanosecond.
 MOVED = ex01.Moved(1_000, 4, 2, 1, 120, 125e9)
+
+SOLUTION = """
+def sm_fill(n_blocks, n_sms):
+    rounds = -(-n_blocks // n_sms)
+    return n_blocks / (rounds * n_sms)
+"""
+# a drawn card of four SMs: 1, 4, 6 and 8 blocks, counted
+FILLED = [(1, 0.25), (4, 1.0), (6, 0.75), (8, 1.0)]
+
+ANSWERS = {
+    "1.1": Answers(
+        "100",
+        (
+            Wrong("33.3", "one array"),
+            Wrong("66.7", "what is read"),
+            Wrong("800", "in bits"),
+            Wrong("50", "Count again", hint=1),
+        ),
+        ex01.bandwidth_case(MOVED),
+    ),
+    "1.2": Answers(
+        SOLUTION,
+        (
+            Wrong("def sm_fill(n, sms):\n    return min(1, n / sms)", "81 blocks on 80 SMs", hint=2),
+            Wrong(SOLUTION.replace("-(-n_blocks // n_sms)", "n_blocks // n_sms + 1"), "80 blocks on 80 SMs", hint=1),
+            Wrong("def sm_fill(n, sms):\n    return n / sms", "81 blocks on 80 SMs", hint=1),
+            Wrong("def sm_fill(n, sms):\n    return 'full'", "asked for a number"),
+        ),
+        ex01.waves_case(FILLED, 4),
+    ),
+}
 
 
 def grade(typed):
@@ -32,7 +66,7 @@ def test_a_right_answer_hears_its_share_of_the_data_sheet():
 
 @pytest.mark.parametrize("typed", ["", "   "])
 def test_nothing_typed_reads_not_answered_yet(typed):
-    assert grade(typed) == ex01.NOT_ANSWERED
+    assert grade(typed) == NOT_ANSWERED
 
 
 @pytest.mark.parametrize(
@@ -75,11 +109,11 @@ def test_what_is_no_bandwidth_gets_one_sentence(typed):
     ("typed", "number"), [("1,234", 1234.0), ("1'234", 1234.0), ("0,125", 0.125), ("12,5", 12.5), ("1 234.5", 1234.5)]
 )
 def test_numbers_are_read_as_people_write_them(typed, number):
-    assert ex01.read_number(typed) == number
+    assert read_number(typed) == number
 
 
 def test_the_task_names_numbers_time_unit_and_tolerance():
-    shown = ex01.TASK.format(**MOVED.in_words)
+    shown = ex01.BANDWIDTH.asked(ex01.bandwidth_case(MOVED))
 
     assert all(part in shown for part in ("1,000", "120\u00a0ns", "GB/s", "2\u00a0%"))
 

@@ -1,10 +1,11 @@
-"""Exercise 2.1: the solution passes, the starter is blank, and the usual slips are caught by name."""
+"""Exercises 2.1 and 2.2: the solution passes, the starter is blank, and the usual slips are caught by name."""
 
 from __future__ import annotations
 
 import pytest
 
 from gpututor.exercises import ex02
+from tests.exercises.answers import Answers, Wrong
 
 KERNELS_US = [2.0, 5.0, 3.0]
 PRICED = [(10.0, 0.3), (2.0, 0.7)]
@@ -28,44 +29,57 @@ def busy_share(host_us, kernels_us):
 """
 
 
-def state(code):
-    return ex02.grade(code, KERNELS_US, PRICED).state
+CASE_1 = ex02.fewer_case(30_000, 4_000)  # 4 of 30 µs before; glued, 12 of 30
+
+ANSWERS = {
+    "2.1": Answers(
+        "40 %",
+        (
+            Wrong("13.3", "as busy as before"),
+            Wrong("28.6", "adds the two times"),  # 12 / (30 + 12)
+            Wrong("0.4", "a share"),
+            Wrong("75", "Not that busy", hint=1),
+        ),
+        CASE_1,
+    ),
+    "2.2": Answers(
+        SOLUTION,
+        (
+            Wrong(NOTHING_OVERLAPS, "counted on paper", hint=1),
+            Wrong(MEAN_FORMULA, "counted on paper", hint=1),
+            Wrong("def busy_share(h, k):\n    return 0.5\n", "counted on paper", hint=1),
+        ),
+        ex02.queue_case(KERNELS_US, PRICED),
+    ),
+}
 
 
-def test_the_solution_is_right():
-    assert state(SOLUTION) == "right"
+def judged(code):
+    return ex02.QUEUE.check(code, ANSWERS["2.2"].case)
 
 
-@pytest.mark.parametrize("code", [ex02.STARTER, "def busy_share(host_us, kernels_us):\n    return None\n"])
-def test_an_untouched_one_reads_not_answered_yet(code):
-    assert ex02.grade(code, KERNELS_US, PRICED).text == "Not answered yet."
+def test_a_wrong_answer_is_drawn_before_it_is_judged():
+    assert len(judged(NOTHING_OVERLAPS).theirs) == len(PRICED)
 
 
-@pytest.mark.parametrize(
-    "code",
-    [NOTHING_OVERLAPS, MEAN_FORMULA, "def busy_share(h, k):\n    return 0.5\n"],
-    ids=["host and kernels added", "the mean formula", "a constant"],
-)
-def test_a_wrong_answer_is_told_with_its_first_miss(code):
-    graded = ex02.grade(code, KERNELS_US, PRICED)
+def test_a_card_that_is_busy_all_the_time_stays_so():
+    case = ex02.fewer_case(10_000, 20_000)
 
-    assert graded.state == "wrong"
-    assert "counted on paper" in graded.text
-    assert len(graded.theirs) == len(PRICED)
+    assert ex02.FEWER.check("100", case).state == "right"
 
 
 @pytest.mark.parametrize(
     ("code", "said"),
     [
         ("def busy_share(h, k):\n    return hots\n", "hots"),
-        ("def busy_share(h, k):\n    return 'busy'\n", "not a number"),
+        ("def busy_share(h, k):\n    return 'busy'\n", "asked for a number"),
         ("def other(h, k):\n    return 1\n", "busy_share"),
         ("def busy_share(h, k):\n    while True: pass\n", "3 s"),
     ],
     ids=["a name error", "a text", "another function", "no end"],
 )
 def test_code_that_gives_no_number_gets_one_sentence(code, said):
-    graded = ex02.grade(code, KERNELS_US, PRICED)
+    graded = judged(code)
 
     assert graded.state == "wrong"
     assert said in graded.text

@@ -9,7 +9,6 @@ import json
 import pytest
 
 from gpututor.cli import main
-from gpututor.cli.history_page import chart_page
 from gpututor.history import History
 from gpututor.history.drawing import sparkline
 from gpututor.ledger import Account
@@ -161,11 +160,11 @@ def test_blocks_are_an_eighth_of_the_largest_each(values, line):
     assert sparkline(values) == line
 
 
-def test_the_page_has_a_chart_with_every_run(slower):
-    page = chart_page([slower.runs()])
+def test_the_page_is_written_where_it_is_asked_for(slower, told, tmp_path):
+    text, status = told("plot", "--html", str(tmp_path / "runs.html"))
 
-    assert "run 6" in page
-    assert "vega" in page
+    assert (text.splitlines()[-1], status) == (f"The charts are in {tmp_path / 'runs.html'}.", 0)
+    assert "since run 5" in (tmp_path / "runs.html").read_text(encoding="utf-8")
 
 
 def test_a_damaged_history_is_said_to_be_kept_aside(history, told):

@@ -116,6 +116,55 @@ JOURNEYS = (
         ("timeline", "model", "learned"),
         ("N_STEPS = 200", "N_STEPS = 12"),
     ),
+    Journey(
+        "03_one_sample_at_a_time.py",
+        "about twice as long",
+        (
+            Control("machine", select("result", "H100"), "result", select("result", "V100 (p3.2xlarge)")),
+            Control("batch in the ledger", choose("timeline_head", nth=1), "ledger", choose("timeline_head", nth=0)),
+            Control("window of the timeline", press("timeline_head", "ArrowLeft", nth=1), "timeline"),
+        ),
+        ("knee", "timeline", "learning"),
+        ('batches:run", {}', 'batches:run", {"batches": [1, 8, 32], "n_epochs": 1}'),
+    ),
+    Journey(
+        "04_one_step_after_another.py",
+        "about twice as fast",
+        (
+            Control("machine", select("table", "T4 (g4dn.xlarge)"), "table", select("table", "V100 (p3.2xlarge)")),
+            Control("layer of the timeline", choose("timeline_head", nth=0), "ledger", choose("timeline_head", nth=1)),
+            Control("window of the timeline", press("timeline_head", "ArrowLeft", nth=1), "timeline"),
+        ),
+        ("curve", "timeline", "learned"),
+        ("N_STEPS = 14", "N_STEPS = 2"),
+    ),
+    Journey(
+        "06_feeding_the_gpu.py",
+        "two",
+        (
+            Control(
+                "who is looked at", select("timeline_head", "no workers"), "ledger", select("timeline_head", "1 worker")
+            ),
+            Control("window of the timeline", press("timeline_head", "ArrowLeft", nth=1), "timeline"),
+        ),
+        ("law", "timeline", "learned"),
+        ("THINNED = 1 ", "THINNED = 8 "),
+    ),
+    Journey(
+        "07_data_already_in_memory.py",
+        "about half as long",
+        (
+            Control(
+                "who is looked at",
+                select("timeline_head", "Row by row, two workers"),
+                "ledger",
+                select("timeline_head", "Row by row, no workers"),
+            ),
+            Control("window of the timeline", press("timeline_head", "ArrowRight"), "timeline"),
+        ),
+        ("timeline", "learned"),
+        ("N_STEPS = 96", "N_STEPS = 6"),
+    ),
 )
 
 

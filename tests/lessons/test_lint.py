@@ -12,6 +12,8 @@ from collections.abc import Mapping
 import marimo as mo
 import pytest
 
+from gpututor.exercises.form import Exercise
+from gpututor.exercises.registry import EXERCISES
 from gpututor.page.course import lesson
 from tests.lessons.journeys import JOURNEYS
 from tests.lessons.reading import PATHS, ROOT, Notebook, body, calls, n_words
@@ -27,6 +29,7 @@ NO_RESULTS: Mapping[int, Mapping[str, str]] = {
         "25 %": "the lesson's title",
         "100 %": "asks what the gauge means when it is at its stop",
     },
+    3: {"100 %": "asks what the gauge means when it is at its stop"},
 }
 """Typed figures that are no results, by lesson, each with the reason."""
 
@@ -34,14 +37,20 @@ every_notebook = pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda each:
 every_lesson = pytest.mark.parametrize("notebook", LESSONS, ids=lambda each: each.path.stem)
 
 
-def exercise(notebook: Notebook):
+def module(notebook: Notebook):
     return importlib.import_module(f"gpututor.exercises.ex{notebook.number:02d}")
+
+
+def exercises(notebook: Notebook) -> dict[str, Exercise]:
+    """The lesson's exercises by their names in its module."""
+    return {name: each for name, each in vars(module(notebook)).items() if isinstance(each, Exercise)}
 
 
 def typed_figures(notebook: Notebook) -> set[str]:
     texts = list(notebook.sentences())
     if notebook.number:
-        texts += [exercise(notebook).TASK, *exercise(notebook).HINTS]
+        texts += [text for each in exercises(notebook).values() for text in (each.task, *each.hints)]
+        texts += [text for pair in module(notebook).RECALL for text in pair]
     return {found.replace("\u00a0", " ") for prose in texts for found in TYPED.findall(prose)}
 
 
@@ -136,10 +145,11 @@ def test_no_prose_cell_is_longer_than_80_words(notebook):
 
 
 @every_lesson
-def test_a_lesson_has_400_to_700_words(notebook):
-    total = sum(map(n_words, notebook.sentences())) + n_words(exercise(notebook).TASK)
+def test_a_lesson_is_read_in_a_few_minutes(notebook):
+    tasks = [each.task for each in exercises(notebook).values()]
+    total = sum(map(n_words, [*notebook.sentences(), *tasks]))
 
-    assert 400 <= total <= 700
+    assert 400 <= total <= 900
 
 
 @every_notebook
@@ -202,28 +212,40 @@ def what_setup_defines(notebook: Notebook, monkeypatch: pytest.MonkeyPatch, home
 
 
 @every_lesson
-def test_the_exercise_has_one_to_three_hints(notebook):
-    assert 1 <= len(exercise(notebook).HINTS) <= 3
+def test_the_registry_lists_the_lessons_exercises(notebook):
+    listed = [each for each in EXERCISES if each.lesson == notebook.number]
+
+    assert listed == list(exercises(notebook).values())
+    assert [each.number for each in listed] == [f"{notebook.number}.{k}" for k in range(1, len(listed) + 1)]
 
 
 @every_lesson
-def test_the_page_shows_task_and_hints(notebook):
-    shown = [ast.unparse(call) for cell in notebook.cells for call in calls(cell, "gt.exercise")]
-    module = f"ex{notebook.number:02d}"
+def test_a_lesson_has_one_or_two_exercises_and_one_is_about_the_readers_own_run(notebook):
+    kinds = [each.kind for each in exercises(notebook).values()]
 
-    assert any(f"{module}.TASK" in call and f"{module}.HINTS" in call for call in shown)
+    assert 1 <= len(kinds) <= 2
+    assert set(kinds) & {"number", "choice", "diagnosis"}
 
 
 @every_lesson
-def test_two_wrong_answers_and_the_solution_are_tested(notebook):
-    tests = ast.parse((ROOT / "tests" / "exercises" / f"test_ex{notebook.number:02d}.py").read_text(encoding="utf-8"))
-    cases = {"wrong": 0, "right": 0}
-    for function in tests.body:
-        if isinstance(function, ast.FunctionDef):
-            said = {node.value for node in ast.walk(function) if isinstance(node, ast.Constant)}
-            n_cases = max([1, *(len(d.args[1].elts) for d in calls(function, "pytest.mark.parametrize"))])
-            for verdict in cases.keys() & said:
-                cases[verdict] += n_cases
+def test_the_page_shows_each_exercise(notebook):
+    shown = " ".join(ast.unparse(call) for cell in notebook.cells for call in calls(cell, "gt.exercise_card"))
 
-    assert cases["wrong"] >= 2
-    assert cases["right"] >= 1
+    assert [name for name in exercises(notebook) if f"ex{notebook.number:02d}.{name}" not in shown] == []
+
+
+@every_lesson
+def test_two_questions_from_earlier_lessons_stand_there_while_it_runs(notebook):
+    shown = [ast.unparse(call) for cell in notebook.cells for call in calls(cell, "gt.recall")]
+
+    assert shown == [f"gt.recall(ex{notebook.number:02d}.RECALL)"]
+    assert len(module(notebook).RECALL) == 2
+
+
+@every_lesson
+def test_three_wrong_answers_and_the_solution_are_tested(notebook):
+    path = ROOT / "tests" / "exercises" / f"test_ex{notebook.number:02d}.py"
+    answers = importlib.import_module(f"tests.exercises.{path.stem}").ANSWERS
+
+    assert set(answers) == {each.number for each in exercises(notebook).values()}
+    assert [number for number, each in answers.items() if len(each.wrong) < 3] == []

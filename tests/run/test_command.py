@@ -14,6 +14,7 @@ from rich.console import Console
 from gpututor.cli.run import CannotRun, chosen_machine, run_command
 from gpututor.errors import CardNotKnown, MachineNotKnown
 from gpututor.expect.accuracy import step_band
+from gpututor.ledger import charge
 from gpututor.model import tape_file
 from gpututor.model.kernels import Gemm
 from gpututor.model.spec import HostKind
@@ -22,8 +23,10 @@ from gpututor.run import outcome, report, report_html, report_json
 from gpututor.run.parent import Ended
 from gpututor.run.request import TAPE, Request
 from gpututor.run.target import NoScript, check
+from gpututor.run.words import what_nvidia_smi_shows
 from gpututor.text import duration
 from gpututor.timeline import Label, Lane, LaneKind, Origin, Step, Timeline
+from tests.draw import draw
 
 TOLD = {
     "n_steps": 3,
@@ -145,6 +148,41 @@ def test_the_band_is_that_of_such_runs_and_stands_in_every_form(two_steps):
     assert report_json.document(two_steps)["bands"]["step_ns"] == [expected.low, expected.high]
     assert f"Expect {duration(expected.low)} to {duration(expected.high)} a step".replace("\xa0", " ") in text
     assert duration(expected.low) in report_html.page([two_steps])
+
+
+def looked_at(told: outcome.Outcome, drawn: str) -> outcome.Outcome:
+    """The same outcome of another timeline, each character of which is half a second of one step."""
+    timeline = draw(gpu=drawn, steps="1" * len(drawn), unit_ns=500_000_000)
+    return replace(told, timeline=timeline, ledger=charge(timeline))
+
+
+def test_the_range_of_what_nvidia_smi_shows_stands_in_every_form(two_steps):
+    told = looked_at(two_steps, "aabb....")
+    console = Console(width=120, record=True, file=io.StringIO())
+    report.show(told, console)
+    words = "would show 0 to 100\xa0% as you watch; each of its samples looks back over 1/6\xa0s to 1\xa0s by card, "
+
+    assert f"nvidia-smi {words}".replace("\xa0", " ") in " ".join(console.export_text().split()) + " "
+    assert words in report_html.page([told])
+    assert report_json.document(told)["gpu_util_samples"] == {"period_s": 1 / 6, "low_share": 0.0, "high_share": 1.0}
+
+
+def test_a_sample_of_a_short_step_sees_many_and_of_a_long_one_a_part(two_steps):
+    assert "here 0.042 to 0.25 steps" in what_nvidia_smi_shows(looked_at(two_steps, "aabb...."))
+    assert re.search(r"here \d+ to [\d,]+ steps", what_nvidia_smi_shows(two_steps))
+
+
+def test_the_samples_cover_a_long_window_up_to_ten_minutes(two_steps):
+    assert len(looked_at(two_steps, "a" * 8).gpu_util_samples) == 60  # ten seconds at least
+    assert len(looked_at(two_steps, "a." * 30).gpu_util_samples) == 180
+    assert len(looked_at(two_steps, "a" * 1300).gpu_util_samples) == 3600
+
+
+def test_without_a_ledger_nvidia_smi_is_not_spoken_for(two_steps):
+    none = replace(two_steps, ledger=None, timeline=None)
+
+    assert what_nvidia_smi_shows(none) is None
+    assert report_json.document(none)["gpu_util_samples"] is None
 
 
 @pytest.mark.parametrize("changed", [{"clock": "paced"}, {"here": True}])

@@ -39,12 +39,13 @@ class Figure:
 class Column:
     """Entries appended by the sampler's thread and read by any other."""
 
-    __slots__ = ("_first", "_first_ns", "_highest", "_kept", "_last", "_last_ns", "_lowest", "_sum", "masks", "metric",
-                 "most", "n")  # fmt: skip
+    __slots__ = ("_counts_bits", "_first", "_first_ns", "_highest", "_kept", "_last", "_last_ns", "_lowest", "_sum",
+                 "masks", "metric", "most", "n")  # fmt: skip
 
     def __init__(self, metric: Metric, most: int) -> None:
         self.metric = metric
         self.most = max(FEWEST, most)
+        self._counts_bits = metric.thinned is Thinned.EITHER_BIT
         self._kept = (array("q"), array("d"))
         self.n = 0
         self._sum = self._lowest = self._highest = self._first = self._last = 0.0
@@ -62,7 +63,7 @@ class Column:
         self._sum += value
         self._last, self._last_ns = value, at_ns
         self.n += 1
-        if self.metric.thinned is Thinned.EITHER_BIT:
+        if self._counts_bits:
             mask = int(value)
             if mask in self.masks or len(self.masks) < _MOST_MASKS:
                 self.masks[mask] = self.masks.get(mask, 0) + 1

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 from typing import Any
 
+from gpututor.measure.nvml.contact import Answer, Contact
 from gpututor.measure.nvml.failures import Meaning, Refusal, refusal_of
-from gpututor.measure.nvml.questions import SELDOM_S, Answer, Contact, Question
+from gpututor.measure.nvml.questions import SELDOM_S, Question
 
 # Source: nvml.h, nvmlGpmMetricId_t; percent, and MiB/s for PCIe.
 _MIB = 2.0**20
@@ -43,6 +44,7 @@ class Monitor:
         self.newer: Any = None
         self.older_ns = 0
         self.table: Any = None
+        self.rows: list[Any] = []
 
     def __call__(self, gpu: Contact) -> Sequence[Answer] | Refusal:
         """What happened between the last sample and now; nothing new where that is too short."""
@@ -56,12 +58,7 @@ class Monitor:
         self.table.sample1, self.table.sample2 = self.older, self.newer
         nvml.nvmlGpmMetricsGet(self.table)
         self.older, self.newer, self.older_ns = self.newer, self.older, newer_ns
-        return [self._answer(nvml, k, size) for k, (_, size) in enumerate(METRICS.values())]
-
-    def _answer(self, nvml: Any, k: int, size: float) -> Answer:
-        """One metric; each has a code of its own, also where the call succeeded."""
-        one = self.table.metrics[k]
-        return refusal_of(nvml.NVMLError(one.nvmlReturn)) if one.nvmlReturn else float(one.value) * size
+        return [_answer(nvml, row, size) for row, (_, size) in zip(self.rows, METRICS.values(), strict=True)]
 
     def _begin(self, gpu: Contact) -> Refusal:
         nvml = gpu.nvml
@@ -74,8 +71,9 @@ class Monitor:
         self.older_ns = self.clock_ns()
         table = nvml.c_nvmlGpmMetricsGet_t()
         table.version, table.numMetrics = nvml.NVML_GPM_METRICS_GET_VERSION, len(METRICS)
-        for k, (number, _) in enumerate(METRICS.values()):
-            table.metrics[k].metricId = number
+        self.rows = [table.metrics[k] for k in range(len(METRICS))]
+        for row, (number, _) in zip(self.rows, METRICS.values(), strict=True):
+            row.metricId = number
         self.table = table
         return _FIRST
 
@@ -86,9 +84,15 @@ class Monitor:
         """
         samples = [self.older, self.newer]
         self.older = self.newer = self.table = None
+        self.rows = []
         for sample in samples:
             if sample is not None:
                 nvml.nvmlGpmSampleFree(sample)
+
+
+def _answer(nvml: Any, row: Any, size: float) -> Answer:
+    """One metric; each has a code of its own, also where the call succeeded."""
+    return refusal_of(nvml.NVMLError(row.nvmlReturn)) if row.nvmlReturn else float(row.value) * size
 
 
 def _sample(gpu: Contact, into: Any) -> None:

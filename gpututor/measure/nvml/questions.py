@@ -7,10 +7,12 @@ ms a call on an RTX 4090 laptop, MangoHud issue 2104), fan and ECC counts, and t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from ctypes import Structure, Union, c_double, c_int, c_longlong, c_uint, c_ulong, c_ulonglong, c_ushort
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
+from gpututor.measure.nvml.contact import Answer, Ask, Contact, Direct, Entries
 from gpututor.measure.nvml.failures import Meaning, Refusal, refusal_of
 
 OFTEN_S = 0.0
@@ -18,33 +20,6 @@ OFTEN_S = 0.0
 
 SELDOM_S = 1.0
 """For what changes slowly, or says as much in one call as in five."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entries:
-    """Several values that the driver kept for us: times in nanoseconds since sampling began, and values."""
-
-    times_ns: tuple[int, ...]
-    values: tuple[float, ...]
-
-
-@dataclass(slots=True)
-class Contact:
-    """One GPU as a call needs it; `now_ns` counts from when sampling began, at `zero_ns` of the system's clock.
-
-    A MIG instance has its parent's handle and its own number there besides.
-    """
-
-    nvml: Any
-    handle: Any
-    now_ns: int = 0
-    zero_ns: int = 0
-    parent: Any = None
-    gpu_instance: int | None = None
-
-
-Answer: TypeAlias = "float | Entries | Refusal"
-Ask: TypeAlias = "Callable[[Contact], Sequence[Answer] | Refusal]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,35 +37,54 @@ class Question:
     unknown_is_never: bool = False
 
 
-def _one(name: str, *ways: Callable[[Contact], float], every_s: float = OFTEN_S) -> Question:
-    return Question((name,), tuple(_alone(way) for way in ways), every_s)
+def _one(name: str, *ways: Ask, every_s: float = OFTEN_S) -> Question:
+    return Question((name,), ways, every_s)
 
 
-def _alone(way: Callable[[Contact], float]) -> Ask:
-    return lambda gpu: (way(gpu),)
+def _number(function: str, *given: int, kind: Any = c_uint, times: float = 1.0, over: float = 1.0) -> Ask:
+    """The one number of this function in a unit of ours; the binding's function has the same name."""
+
+    def through_binding(gpu: Contact) -> Sequence[Answer]:
+        return (getattr(gpu.nvml, function)(gpu.handle, *given) * times / over,)
+
+    return Direct(
+        function, (kind * 1)(), lambda room, _: (room[0] * times / over,), through_binding, *map(c_int, given)
+    ).ask
 
 
-def _rates(gpu: Contact) -> Sequence[Answer]:
-    rates = gpu.nvml.nvmlDeviceGetUtilizationRates(gpu.handle)
-    return rates.gpu / 100, rates.memory / 100
+def _rates() -> Ask:
+    """Both shares of nvmlUtilization_t, which is two numbers: of kernels and of memory, in percent."""
+
+    def through_binding(gpu: Contact) -> Sequence[Answer]:
+        rates = gpu.nvml.nvmlDeviceGetUtilizationRates(gpu.handle)
+        return rates.gpu / 100, rates.memory / 100
+
+    function = "nvmlDeviceGetUtilizationRates"
+    return Direct(function, (c_uint * 2)(), lambda room, _: (room[0] / 100, room[1] / 100), through_binding).ask
 
 
-def _memory_apart(gpu: Contact) -> float:
-    """Without what the driver itself keeps; the older call counts that as used from R510 on (gpustat issue 141)."""
-    used: float = gpu.nvml.nvmlDeviceGetMemoryInfo(gpu.handle, version=gpu.nvml.nvmlMemory_v2).used
-    return used
+_MEMORY_V2 = 0x2000000 | 40
+"""The version that nvmlMemory_v2_t wants: 2, with its 40 bytes. Source: nvml.h, nvmlMemory_v2."""
 
 
-def _power(gpu: Contact) -> float:
-    return float(gpu.nvml.nvmlDeviceGetPowerUsage(gpu.handle)) / 1e3  # NVML gives mW
+def _memory_apart() -> Ask:
+    """Without what the driver itself keeps; the older call counts that as used from R510 on (gpustat issue 141).
+
+    nvmlMemory_v2_t is a version, and four numbers of 8 bytes of which the last is what is used.
+    """
+
+    def through_binding(gpu: Contact) -> Sequence[Answer]:
+        return (float(gpu.nvml.nvmlDeviceGetMemoryInfo(gpu.handle, version=gpu.nvml.nvmlMemory_v2).used),)
+
+    room = (c_ulonglong * 5)(_MEMORY_V2)
+    used = 4
+    return Direct(
+        "nvmlDeviceGetMemoryInfo_v2", room, lambda room, _: (float(room[used]),), through_binding, needs="nvmlMemory_v2"
+    ).ask
 
 
-def _energy(gpu: Contact) -> float:
-    return float(gpu.nvml.nvmlDeviceGetTotalEnergyConsumption(gpu.handle)) / 1e3  # NVML gives mJ
-
-
-def _clock(which: int) -> Callable[[Contact], float]:
-    return lambda gpu: float(gpu.nvml.nvmlDeviceGetClockInfo(gpu.handle, which)) * 1e6  # NVML gives MHz
+def _memory(gpu: Contact) -> Sequence[Answer]:
+    return (float(gpu.nvml.nvmlDeviceGetMemoryInfo(gpu.handle).used),)
 
 
 _SM, _MEMORY = 1, 2
@@ -121,6 +115,15 @@ class DriversSamples:
         return (Entries(times, tuple(value for _, value in stamped)),)
 
 
+class _Value(Union):
+    """nvmlValue_t. Source: nvml.h."""
+
+    _fields_ = (
+        ("dVal", c_double), ("uiVal", c_uint), ("ulVal", c_ulong), ("ullVal", c_ulonglong), ("sllVal", c_longlong),
+        ("siVal", c_int), ("usVal", c_ushort),
+    )  # fmt: skip
+
+
 # Source: nvml.h, NVML_FI_DEV_POWER_INSTANT (mW), and NVML_FI_DEV_CLOCKS_EVENT_REASON_* (ns): SW_POWER_CAP,
 # SW_THERM_SLOWDOWN, HW_THERM_SLOWDOWN, HW_POWER_BRAKE_SLOWDOWN.
 _FIELDS = {
@@ -132,9 +135,27 @@ _FIELDS = {
 }
 
 
-def _fields(gpu: Contact) -> Sequence[Answer]:
-    found = gpu.nvml.nvmlDeviceGetFieldValues(gpu.handle, [number for number, _ in _FIELDS.values()])
-    return [_field(gpu.nvml, one, size) for one, (_, size) in zip(found, _FIELDS.values(), strict=True)]
+class _Field(Structure):
+    """nvmlFieldValue_t without the methods of the binding's; the value is a union, of which `number` reads a part."""
+
+    _fields_ = (
+        ("fieldId", c_uint), ("scopeId", c_uint), ("timestamp", c_longlong), ("latencyUsec", c_longlong),
+        ("valueType", c_int), ("nvmlReturn", c_int), ("value", _Value),
+    )  # fmt: skip
+
+
+def _fields() -> Ask:
+    """All fields in one call; each has a code of its own."""
+    numbers = [number for number, _ in _FIELDS.values()]
+
+    def meant(found: Any, gpu: Contact) -> Sequence[Answer]:
+        return [_field(gpu.nvml, one, size) for one, (_, size) in zip(found, _FIELDS.values(), strict=True)]
+
+    def through_binding(gpu: Contact) -> Sequence[Answer]:
+        return meant(gpu.nvml.nvmlDeviceGetFieldValues(gpu.handle, numbers), gpu)
+
+    room = (_Field * len(numbers))(*map(_Field, numbers))
+    return Direct("nvmlDeviceGetFieldValues", room, meant, through_binding, c_int(len(numbers))).ask
 
 
 def _field(nvml: Any, one: Any, size: float) -> Answer:
@@ -154,21 +175,18 @@ def number(kind: int, value: Any) -> float:
 
 def questions(held_back_ns: int = 0) -> list[Question]:
     """All questions for one GPU, but for those of its performance monitor; utilization is believed after so long."""
+    reasons = "nvmlDeviceGetCurrentClocks{}Reasons"  # "Throttle" for drivers before R535
     return [
-        Question(("kernel_time_share", "memory_time_share"), (_rates,), unknown_is_never=True),
-        _one("memory_used_bytes", _memory_apart, lambda gpu: gpu.nvml.nvmlDeviceGetMemoryInfo(gpu.handle).used),
-        _one("power_w", _power),
-        _one("sm_clock_hz", _clock(_SM)),
-        _one(
-            "clock_reasons",
-            lambda gpu: gpu.nvml.nvmlDeviceGetCurrentClocksEventReasons(gpu.handle),
-            lambda gpu: gpu.nvml.nvmlDeviceGetCurrentClocksThrottleReasons(gpu.handle),  # drivers before R535
-        ),
+        Question(("kernel_time_share", "memory_time_share"), (_rates(),), unknown_is_never=True),
+        _one("memory_used_bytes", _memory_apart(), _memory),
+        _one("power_w", _number("nvmlDeviceGetPowerUsage", over=1e3)),  # NVML gives mW
+        _one("sm_clock_hz", _number("nvmlDeviceGetClockInfo", _SM, times=1e6)),  # NVML gives MHz
+        _one("clock_reasons", *(_number(reasons.format(w), kind=c_ulonglong) for w in ("Event", "Throttle"))),
         Question(("kernel_time_samples_share",), (DriversSamples(held_back_ns),), SELDOM_S),
-        _one("energy_j", _energy, every_s=SELDOM_S),
-        _one("temperature_c", lambda gpu: gpu.nvml.nvmlDeviceGetTemperature(gpu.handle, _CHIP), every_s=SELDOM_S),
-        _one("memory_clock_hz", _clock(_MEMORY), every_s=SELDOM_S),
-        _one("pcie_gen", lambda gpu: gpu.nvml.nvmlDeviceGetCurrPcieLinkGeneration(gpu.handle), every_s=SELDOM_S),
-        _one("pcie_lanes", lambda gpu: gpu.nvml.nvmlDeviceGetCurrPcieLinkWidth(gpu.handle), every_s=SELDOM_S),
-        Question(tuple(_FIELDS), (_fields,), SELDOM_S),
+        _one("energy_j", _number("nvmlDeviceGetTotalEnergyConsumption", kind=c_ulonglong, over=1e3), every_s=SELDOM_S),
+        _one("temperature_c", _number("nvmlDeviceGetTemperature", _CHIP), every_s=SELDOM_S),
+        _one("memory_clock_hz", _number("nvmlDeviceGetClockInfo", _MEMORY, times=1e6), every_s=SELDOM_S),
+        _one("pcie_gen", _number("nvmlDeviceGetCurrPcieLinkGeneration"), every_s=SELDOM_S),
+        _one("pcie_lanes", _number("nvmlDeviceGetCurrPcieLinkWidth"), every_s=SELDOM_S),
+        Question(tuple(_FIELDS), (_fields(),), SELDOM_S),
     ]

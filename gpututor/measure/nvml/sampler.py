@@ -11,6 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -32,18 +33,43 @@ STOP_WAITS_S = 5.0
 """Our choice: a call that hangs for longer is left alone; its thread ends as soon as the call does."""
 
 
+CPU_EVERY_NS = 1_000_000_000
+"""Our choice: the sampler asks for its own processor time once a second, a call of the system that costs as well."""
+
+
+class _Stop:
+    """What an event does, with one lock for all waits: an event makes a new one each time, and costs twice as much.
+
+    Setting it takes no lock that is held elsewhere, so that the collector may do it anywhere.
+    """
+
+    def __init__(self) -> None:
+        self._until_set = threading.Lock()
+        self._until_set.acquire()
+        self.is_set = False
+
+    def set(self) -> None:
+        self.is_set = True
+        with suppress(RuntimeError):  # it was set before
+            self._until_set.release()
+
+    def wait(self, seconds: float) -> None:
+        """Until it is set, or for so long; only one thread may wait, and not again once it was set."""
+        self._until_set.acquire(timeout=seconds)
+
+
 class _Work:
     """What the thread holds: everything but the sampler itself, so that a forgotten sampler ends its thread."""
 
     def __init__(self, rounds: Rounds) -> None:
         self.rounds = rounds
-        self.stop = threading.Event()
+        self.stop = _Stop()
         self.first = threading.Event()
         self.began_ns = time.perf_counter_ns()
         self.began_s = time.time()
         self.ended_ns: int | None = None
         self.n_rounds = self.n_late = 0
-        self.spent_ns = self.longest_ns = self.cpu_ns = 0
+        self.spent_ns = self.longest_ns = self.cpu_ns = self.cpu_at_ns = 0
         self.opened_ns: int | None = None
         self.broken: str | None = None
 
@@ -55,14 +81,18 @@ class _Work:
         try:
             self.rounds.open()
             due_ns = self.now_ns()
-            while not self.rounds.reason and not self.stop.is_set() and not self.rounds.done:
-                self._round()
+            while not self.rounds.reason and not self.stop.is_set and not self.rounds.done:
+                ended_ns = self._round()
                 if self.opened_ns is None:
                     self.opened_ns, cpu_began_ns = self.now_ns(), time.thread_time_ns()
+                    self.cpu_at_ns = self.opened_ns
                     self.first.set()
-                self.cpu_ns = time.thread_time_ns() - cpu_began_ns
-                due_ns = self._next(due_ns)
-                self.stop.wait(max(0, due_ns - self.now_ns()) / 1e9)
+                if ended_ns - self.cpu_at_ns >= CPU_EVERY_NS:
+                    self._look_at_cpu(cpu_began_ns)
+                due_ns = self._next(due_ns, ended_ns)
+                self.stop.wait((due_ns - ended_ns) / 1e9)
+            if self.opened_ns is not None:
+                self._look_at_cpu(cpu_began_ns)
             if not self.rounds.reason and not self.rounds.done:
                 self._round(last=True)
         except Exception as error:  # noqa: BLE001  # a fault of ours must not be a fault of the program that is watched
@@ -72,18 +102,25 @@ class _Work:
             self.rounds.close()
             self.first.set()
 
-    def _round(self, *, last: bool = False) -> None:
+    def _look_at_cpu(self, began_ns: int) -> None:
+        """Note what the thread took since it opened the driver, with the time until which that holds."""
+        self.cpu_ns, self.cpu_at_ns = time.thread_time_ns() - began_ns, self.now_ns()
+
+    def _round(self, *, last: bool = False) -> int:
+        """One round; when it ended."""
         now_ns = self.now_ns()
         self.rounds.round(now_ns, time.time_ns() - now_ns, last=last)
-        took_ns = self.now_ns() - now_ns
+        ended_ns = self.now_ns()
+        took_ns = ended_ns - now_ns
         self.n_rounds += 1
         self.spent_ns += took_ns
         self.longest_ns = max(self.longest_ns, took_ns)
+        return ended_ns
 
-    def _next(self, due_ns: int) -> int:
+    def _next(self, due_ns: int, now_ns: int) -> int:
         """The next time on the grid; those that were missed are left out, never made up for."""
         interval_ns = self.rounds.interval_ns
-        missed = max(0, self.now_ns() - due_ns) // interval_ns
+        missed = max(0, now_ns - due_ns) // interval_ns
         self.n_late += missed > 0
         return due_ns + (missed + 1) * interval_ns
 
@@ -91,7 +128,7 @@ class _Work:
         kept = sum(s.column.kept_bytes for gpu in self.rounds.gpus for s in gpu.standings.values())
         if self.opened_ns is None:
             return Cost(0, 0, None, None, None, None, kept)
-        wall_ns = (self.ended_ns if self.ended_ns is not None else self.now_ns()) - self.opened_ns
+        wall_ns = self.cpu_at_ns - self.opened_ns
         cpu_share = self.cpu_ns / wall_ns if self.n_rounds > 1 and wall_ns > 0 else None
         mean_s, longest_s = self.spent_ns / self.n_rounds / 1e9, self.longest_ns / 1e9
         return Cost(self.n_rounds, self.n_late, self.opened_ns / 1e9, cpu_share, mean_s, longest_s, kept)

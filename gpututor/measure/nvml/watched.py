@@ -8,12 +8,13 @@ from typing import Any
 from gpututor.measure.nvml import gpm
 from gpututor.measure.nvml.clocks import clock_reasons
 from gpututor.measure.nvml.columns import Column, Figure
+from gpututor.measure.nvml.contact import Contact
 from gpututor.measure.nvml.devices import Device, handle, mig_place
 from gpututor.measure.nvml.failures import Meaning, Refusal
 from gpututor.measure.nvml.library import Library, gate
 from gpututor.measure.nvml.metrics import METRICS
 from gpututor.measure.nvml.probing import Probe, Standing, State
-from gpututor.measure.nvml.questions import Contact, questions
+from gpututor.measure.nvml.questions import questions
 from gpututor.measure.nvml.readings import Energy, GpuSummary, Held, Reading, Series
 
 SCRUBBING_NS = 1_000_000_000

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from gpututor.simgpu.private.needing import attribute, need
+from gpututor.simgpu.private.needing import attribute, need, seam
 
 # --- the tensor class -------------------------------------------------------------------------------------------
 
@@ -69,6 +69,11 @@ has_kernel = need(
     "torch._C._dispatch_has_kernel_for_dispatch_key",
     "telling ops that are made of others, which come whole under inference_mode",
     "such an op would be accounted as one kernel",
+)
+FIND_RULE = seam(
+    "torch._library.simple_registry.find_torch_dispatch_rule",
+    "answering at once, for each op on the device, that no rule of somebody else's stands in for it",
+    "each op takes three calls of Python more",
 )
 TorchDispatchMode = need(
     "torch.utils._python_dispatch.TorchDispatchMode",

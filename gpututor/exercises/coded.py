@@ -1,0 +1,107 @@
+"""What a learner's code handed back from its process, as facts that a judge can count and price.
+
+Nothing of it is trusted: times come from pricing the tape here, and outputs are compared with the judge's own. That
+work was skipped is seen in what was launched, because any right answer needs at least so much of it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpututor.cards import Machine
+from gpututor.errors import GpututorError
+from gpututor.exercises.form import Judged
+from gpututor.lab.learner_code import LearnerRun, run_learner
+from gpututor.model import tape_file
+from gpututor.model.tape import CopyCall, Sync, Tape, TapeOp
+from gpututor.replay import Played, play
+
+ON_CARD_TIMEOUT_S = 25.0  # torch is imported in it, and the reader's processor may be busy
+ON_CARD_MEMORY_MB = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """What one call launched on the simulated card, and what it gave back as plain data."""
+
+    tape: Tape
+    gave: Any
+
+    @property
+    def n_syncs(self) -> int:
+        """How often the code waited for the card, the one at the end not counted."""
+        return max(0, sum(type(entry) is Sync for entry in self.tape.entries) - 1)
+
+    @property
+    def n_ops(self) -> int:
+        """Calls of the device: operators, without copies."""
+        return sum(type(entry) is TapeOp for entry in self.tape.entries)
+
+    @property
+    def n_copies(self) -> int:
+        """Copies between host and card."""
+        return sum(type(entry) is CopyCall for entry in self.tape.entries)
+
+    def on(self, machine: Machine) -> Played:
+        """The work priced on a machine, by us."""
+        return play(self.tape, machine)
+
+    def flop(self, machine: Machine) -> float:
+        """Floating point operations of everything launched: a lower bound of it can't be skipped."""
+        spans = self.on(machine).timeline.spans
+        return sum(span.work.flop or 0.0 for span in spans if span.work is not None)
+
+
+def on_card(
+    code: str, function: str, harness: str, calls: Sequence[Sequence[Any]] = ((),)
+) -> tuple[list[Launched], str]:
+    """What `function` launched at each call of the harness, or nothing and one sentence why.
+
+    `harness` hands back what `lab.on_card.recorded` gives, or a list of such.
+    """
+    ran = run_learner(code, function, calls, harness=harness, timeout_s=ON_CARD_TIMEOUT_S, memory_mb=ON_CARD_MEMORY_MB)
+    if ran.values is None:
+        return [], ran.sentence or "Your code gave no answer."
+    try:
+        return [_launched(told) for told in ran.values], ""
+    except (GpututorError, KeyError, TypeError, ValueError, AttributeError, binascii.Error) as error:
+        return [], f"What your code handed back is no record of a run ({type(error).__name__}); run it again."
+
+
+def _launched(told: Any) -> Launched:
+    return Launched(tape_file.from_bytes(base64.b64decode(told["tape"]), "your run"), told["gave"])
+
+
+def numbers_only(ran: LearnerRun) -> tuple[list[float], Judged | None]:
+    """The values of a run that are to be one number each; or no values, and what is to be said."""
+    if ran.values is None:
+        return [], Judged("wrong", ran.sentence or "Your code gave no answer.")
+    odd = next((value for value in ran.values if not is_number(value)), None)
+    if odd is not None or any(value is None for value in ran.values):
+        return [], Judged("wrong", f"Your function returned {odd!r}; it is asked for a number.")
+    return [float(value) for value in ran.values], None
+
+
+def is_number(value: Any) -> bool:
+    """Whether a reader's answer is a number that can be compared; NaN and infinities are not.
+
+    >>> is_number(0.5), is_number(True), is_number("1"), is_number(float("nan"))
+    (True, False, False, False)
+    """
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < float("inf")
+
+
+def close_to(theirs: Any, ours: Any, rel: float = 1e-4, least: float = 1e-6) -> bool:
+    """Whether two values, numbers or nested lists of them, agree within a share or a least difference."""
+    if isinstance(ours, list):
+        return (
+            isinstance(theirs, list)
+            and len(theirs) == len(ours)
+            and all(close_to(a, b, rel, least) for a, b in zip(theirs, ours, strict=True))
+        )
+    return is_number(theirs) and is_number(ours) and math.isclose(theirs, ours, rel_tol=rel, abs_tol=least)

@@ -1,0 +1,28 @@
+"""All exercises, lesson by lesson. A new one is a constant in its lesson's module, an entry here, and a test."""
+
+from __future__ import annotations
+
+from gpututor.errors import ExerciseNotKnown
+from gpututor.exercises import ex01, ex02, ex03
+from gpututor.exercises.form import Exercise
+
+EXERCISES: tuple[Exercise, ...] = (
+    ex01.BANDWIDTH,
+    ex01.WAVES,
+    ex02.FEWER,
+    ex02.QUEUE,
+    ex03.LARGEST,
+    ex03.ACCUMULATE,
+)
+
+
+def exercise(number: str) -> Exercise:
+    """The exercise with this number, such as "3.1".
+
+    Raises:
+        ExerciseNotKnown: there is none.
+    """
+    for each in EXERCISES:
+        if each.number == number:
+            return each
+    raise ExerciseNotKnown("exercise", number, [each.number for each in EXERCISES])

@@ -1,0 +1,341 @@
+"""Lesson 7: one small job on data that is in memory, and what it costs to hand out its batches in different ways.
+
+The training is real, and so is all that the host does: Python, indexing, collating, worker processes, reading files.
+Only the card is simulated, by the paced clock. Variants of one group see the same batches in the same order, so their
+losses agree to the bit.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpututor.experiments import sweeps
+from gpututor.experiments.calm import simulate_calmly
+from gpututor.experiments.loader_loops import N_TIMES, loops
+from gpututor.experiments.sweeps import MACHINE, Step, Variant
+from gpututor.lab.lock import measuring
+from gpututor.progress import Progress
+
+if TYPE_CHECKING:
+    import torch
+    from torch import nn
+
+WHAT = "a table in memory, 256 rows a step"
+BATCH, LARGE_BATCH = 256, 1024
+N_FILES = 2_048  # 8 batches; writing them takes a fifth of a second
+KEPT_ALONE = 4
+KEPT_WITH_WORKERS = 12  # two workers have up to four batches ready; a stretch must be long against that
+N_FILE_STEPS = 24  # reading a file a row takes some 10 ms a step
+
+Batches = Callable[["torch.device"], Iterable[Any]]
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "workers": ("rows-0", "rows-1", "rows-2", "batch-0", "batch-1", "batch-2"),
+    "by batch": ("rows-0", "batch-0", "index", "slice", "card"),
+    "samplers": ("weighted-rows", "weighted-batch", "subset-rows", "subset-batch"),
+    "arrays": ("arrays-tensor", "arrays-stack", "array-one"),
+    "texts": ("text-loop", "text-loop-2", "text-before"),
+    "files": ("files-0", "files-2", "file-one"),
+}
+"""Variants that are shown together; within a group, those of the same first letters see the same batches."""
+
+
+def run(
+    progress: Progress,
+    *,
+    machine: str = MACHINE,
+    n_steps: int = 96,
+    n_warmup: int = 16,
+    n_file_steps: int = N_FILE_STEPS,
+    n_loops: int = N_TIMES,
+) -> dict[str, Any]:
+    """Train every variant on `machine`'s simulated card with this computer as its host; see `simulate_calmly`.
+
+    Gives besides "loops", seconds of the scripts of public threads (see `loader_loops.loops`), in a whole run.
+
+    Raises:
+        ExperimentError: there are no steps to run.
+        MachineBusy: another measurement is running on this machine.
+    """
+    with tempfile.TemporaryDirectory(prefix="gpututor-rows-") as folder:
+        every = [*of_the_table(), *of_samplers(), *of_arrays(), *of_texts(), *of_files(Path(folder), n_file_steps)]
+        data = simulate_calmly(
+            progress,
+            every,
+            what=WHAT,
+            machine=machine,
+            n_steps=n_steps,
+            n_kept=_kept,
+            n_warmup=n_warmup,
+            again=[each.key for each in of_the_table()],
+        )
+    if len(data["points"]) == len(every) and not progress.should_stop:
+        n_all = sum(len(point["losses"]) for point in data["points"])
+        with measuring(WHAT):
+            data["loops"] = loops(lambda name: progress.tick(n_all, n_all, f"script: {name}", data), n_loops)
+    return data
+
+
+def measure(progress: Progress, *, device: str = "cuda", n_steps: int = 64) -> dict[str, Any]:
+    """Train the variants of the table on this computer's GPU or processor; see `sweeps.measure`.
+
+    Raises:
+        ExperimentError: there is no such device.
+        MachineBusy: another measurement is running on this machine.
+    """
+    return sweeps.measure(progress, of_the_table(), what=WHAT, device=device, n_steps=n_steps, n_warmup=16)
+
+
+# --- variants --------------------------------------------------------------------------------------------------------
+
+
+def of_the_table() -> list[Variant]:
+    """Row by row and batch by batch, with 0, 1 and 2 workers; by hand; as slices; on the card; and a larger batch."""
+    by_row = [_variant(f"rows-{w}", f"Row by row, {_workers(w)}", _rows(w), x=w) for w in (0, 1, 2)]
+    by_batch = [_variant(f"batch-{w}", f"A batch at once, {_workers(w)}", _batch(w), x=w) for w in (0, 1, 2)]
+    return [
+        *by_row,
+        *by_batch,
+        _variant("index", "Indexed by hand, no loader", _by_hand()),
+        _variant("slice", "Shuffled once an epoch, then sliced", _sliced),
+        _variant("card", "The whole table on the card", _by_hand(on_card=True)),
+        _variant("rows-large", "Row by row, a larger batch", _rows(0, LARGE_BATCH), batch=LARGE_BATCH),
+    ]
+
+
+def of_samplers() -> list[Variant]:
+    """Weighted drawing and a list of indices, each row by row and by the batch."""
+    return [
+        _variant("weighted-rows", "Weighted sampler, row by row", _weighted(by_batch=False)),
+        _variant("weighted-batch", "Weighted sampler, a batch at once", _weighted(by_batch=True)),
+        _variant("subset-rows", "Half the table as a list of indices", _half(by_batch=False)),
+        _variant("subset-batch", "The same half, a batch at once", _half(by_batch=True)),
+    ]
+
+
+def of_arrays() -> list[Variant]:
+    """The table as a list of small arrays, made into a batch in two ways, and as one array."""
+    return [
+        _variant("arrays-tensor", "A list of arrays, torch.tensor(list)", _arrays("tensor_of_list")),
+        _variant("arrays-stack", "A list of arrays, np.stack first", _arrays("stacked_first")),
+        _variant("array-one", "One array", _by_hand()),
+    ]
+
+
+def of_texts() -> list[Variant]:
+    """Texts that are cut into tokens while training, with no worker and with two, and texts that were cut before."""
+    return [
+        _variant("text-loop", "Tokens made in the loop", _texts(0), text=True),
+        _variant("text-loop-2", "Tokens made by two workers", _texts(2), x=2, text=True),
+        _variant("text-before", "Tokens made once, before", _tokenized, text=True),
+    ]
+
+
+def of_files(folder: Path, n_steps: int = N_FILE_STEPS) -> list[Variant]:
+    """Each row a small file of its own, read with no worker and with two, and all rows in one file.
+
+    The files are written into `folder` when the first of them is made.
+    """
+    return [
+        _variant("files-0", "A file a row, no workers", _files(folder, 0), n_steps=n_steps),
+        _variant("files-2", "A file a row, two workers", _files(folder, 2), x=2, n_steps=n_steps),
+        _variant("file-one", "One file for all rows", _one_file(folder), n_steps=n_steps),
+    ]
+
+
+def _kept(variant: Variant) -> int:
+    """Steps of a calm stretch: without workers (`x` is their number) a step doesn't hang on the one before."""
+    return KEPT_WITH_WORKERS if variant.x else KEPT_ALONE
+
+
+def _workers(n: int) -> str:
+    return {0: "no workers", 1: "one worker"}.get(n, "two workers")
+
+
+def _variant(
+    key: str,
+    label: str,
+    batches: Batches,
+    *,
+    x: float | None = None,
+    batch: int = BATCH,
+    text: bool = False,
+    n_steps: int | None = None,
+) -> Variant:
+    return Variant(key, label, lambda device: _steps(device, batches, text), x, batch, n_steps)
+
+
+def _steps(device: torch.device, batches: Batches, text: bool) -> Step:
+    import torch
+
+    from gpututor.jobs import in_memory
+
+    torch.manual_seed(in_memory.SEED)
+    net: nn.Module = in_memory.TextNet() if text else in_memory.table_net()
+    training = in_memory.Training(net, device, rate=0.5 if text else 0.05)
+    source = in_memory.endless(batches(device))
+    return lambda k: training.step(*next(source))
+
+
+# --- where a variant's batches come from: each gives the endless epochs of one loader ---------------------------------
+
+
+def _rows(n_workers: int, batch: int = BATCH) -> Batches:
+    def batches(device: torch.device) -> Iterable[Any]:
+        from torch.utils.data import DataLoader, TensorDataset
+
+        from gpututor.jobs import in_memory
+
+        x, y = in_memory.table()
+        order = in_memory.Order(len(x))
+        kept = n_workers > 0
+        return DataLoader(TensorDataset(x, y), batch, sampler=order, num_workers=n_workers, persistent_workers=kept)
+
+    return batches
+
+
+def _batch(n_workers: int) -> Batches:
+    def batches(device: torch.device) -> Iterable[Any]:
+        from torch.utils.data import DataLoader
+
+        from gpututor.jobs.in_memory import ByBatch, Order, as_it_is, table
+
+        data = ByBatch(*table())
+        return DataLoader(
+            data,
+            BATCH,
+            sampler=Order(len(data)),
+            collate_fn=as_it_is,
+            num_workers=n_workers,
+            persistent_workers=n_workers > 0,
+        )
+
+    return batches
+
+
+def _by_hand(*, on_card: bool = False) -> Batches:
+    def batches(device: torch.device) -> Iterable[Any]:
+        from gpututor.jobs.in_memory import BATCH, ByHand, Order, table
+
+        x, y = table()
+        order = Order(len(x))
+        return ByHand(x.to(device), y.to(device), BATCH, order) if on_card else ByHand(x, y, BATCH, order)
+
+    return batches
+
+
+def _sliced(device: torch.device) -> Iterable[Any]:
+    from gpututor.jobs.in_memory import BATCH, Order, Slices, table
+
+    x, y = table()
+    return Slices(x, y, BATCH, Order(len(x)))
+
+
+def _weighted(*, by_batch: bool) -> Batches:
+    def batches(device: torch.device) -> Iterable[Any]:
+        import torch
+        from torch.utils.data import BatchSampler, DataLoader, TensorDataset, WeightedRandomSampler
+
+        from gpututor.jobs.in_memory import SEED, table
+
+        x, y = table()
+        own = torch.Generator().manual_seed(SEED)
+        weights = (1 + y.abs()).squeeze(1).tolist()
+        drawn = WeightedRandomSampler(weights, len(x), generator=own)
+        data = TensorDataset(x, y)
+        if by_batch:  # a sampler of whole batches, and no batching by the loader
+            return DataLoader(data, batch_size=None, sampler=BatchSampler(drawn, BATCH, drop_last=False))
+        return DataLoader(data, BATCH, sampler=drawn)
+
+    return batches
+
+
+def _half(*, by_batch: bool) -> Batches:
+    def batches(device: torch.device) -> Iterable[Any]:
+        from torch.utils.data import DataLoader, Subset, TensorDataset
+
+        from gpututor.jobs.in_memory import ByHand, Order, table
+
+        x, y = table()
+        chosen = list(range(0, len(x), 2))
+        order = Order(len(chosen))
+        if by_batch:
+            return ByHand(x[chosen], y[chosen], BATCH, order)
+        return DataLoader(Subset(TensorDataset(x, y), chosen), BATCH, sampler=order)
+
+    return batches
+
+
+def _arrays(collate: str) -> Batches:
+    def batches(device: torch.device) -> Iterable[Any]:
+        from torch.utils.data import DataLoader
+
+        from gpututor.jobs import in_memory
+
+        data = in_memory.Rows(*in_memory.table())
+        return DataLoader(data, BATCH, sampler=in_memory.Order(len(data)), collate_fn=getattr(in_memory, collate))
+
+    return batches
+
+
+def _texts(n_workers: int) -> Batches:
+    def batches(device: torch.device) -> Iterable[Any]:
+        from torch.utils.data import DataLoader
+
+        from gpututor.jobs.in_memory import Order, Texts, texts
+
+        data = Texts(*texts())
+        kept = n_workers > 0
+        return DataLoader(data, BATCH, sampler=Order(len(data)), num_workers=n_workers, persistent_workers=kept)
+
+    return batches
+
+
+def _tokenized(device: torch.device) -> Iterable[Any]:
+    import torch
+
+    from gpututor.jobs.in_memory import ByHand, Order, texts, tokens, vocabulary
+
+    written, y = texts()
+    known = vocabulary()
+    return ByHand(torch.tensor([tokens(text, known) for text in written]), y, BATCH, Order(len(written)))
+
+
+def _files(folder: Path, n_workers: int) -> Batches:
+    def batches(device: torch.device) -> Iterable[Any]:
+        from torch.utils.data import DataLoader
+
+        from gpututor.jobs.in_memory import Files, Order
+
+        data = Files(folder, _written(folder))
+        kept = n_workers > 0
+        return DataLoader(data, BATCH, sampler=Order(len(data)), num_workers=n_workers, persistent_workers=kept)
+
+    return batches
+
+
+def _one_file(folder: Path) -> Batches:
+    def batches(device: torch.device) -> Iterable[Any]:
+        import numpy as np
+        import torch
+
+        from gpututor.jobs.in_memory import ByHand, Order
+
+        y = _written(folder)
+        x = torch.from_numpy(np.load(folder / "table.npy"))
+        return ByHand(x, y, BATCH, Order(len(x)))
+
+    return batches
+
+
+def _written(folder: Path) -> torch.Tensor:
+    """The labels of the rows in the folder, which are written there at the first call."""
+    from gpututor.jobs.in_memory import table, write_files
+
+    x, y = table(N_FILES)
+    if not (folder / "table.npy").exists():
+        write_files(x, folder)
+    return y

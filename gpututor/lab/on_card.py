@@ -1,0 +1,53 @@
+"""What a learner's process does with code that is to launch something: run it on a simulated card and tell what it did.
+
+Imported in the learner's process, next to the learner's code, so nothing in here judges or prices. What it hands back
+is data: a tape of what was launched, and whatever the code gave. All of it may be made up; whoever judges it prices
+the tape anew and compares outputs with its own.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+
+def recorded(
+    machine: str, make: Callable[[], Callable[[], Any]], *, numerics: bool = True, clock: str = "virtual"
+) -> dict[str, Any]:
+    """Run what `make` gives on this machine's simulated card; gives "tape" and "gave", its result as data.
+
+    `make()` sets things up, uncounted, and returns the function that is counted. The card is waited for before it and
+    after it, so the whole of it is one step of the tape (a file's bytes as text).
+    """
+    from gpututor.model.tape import Sync, Tape
+    from gpututor.simgpu import simulated_gpu
+
+    with simulated_gpu(machine, numerics=numerics, clock=clock) as sim:
+        work = make()
+        sim.account(Sync("synchronize"))
+        first = len(sim.tape.entries)
+        sim.begin_step()
+        gave = work()
+        sim.account(Sync("synchronize"))
+        sim.end_run()
+        tape = Tape("your code", sim.tape.entries[first:], [None], n_cards=sim.tape.n_cards, clock=clock)
+        return {"tape": packed(tape), "gave": as_data(gave) if numerics else None}
+
+
+def packed(tape: Any) -> str:
+    """A tape as text."""
+    from gpututor.model import tape_file
+
+    return base64.b64encode(tape_file.to_bytes(tape)).decode("ascii")
+
+
+def as_data(value: Any) -> Any:
+    """Tensors anywhere in it as nested lists, read after the run and therefore not part of it."""
+    if hasattr(value, "tolist"):
+        return value.detach().cpu().tolist() if hasattr(value, "detach") else value.tolist()
+    if isinstance(value, dict):
+        return {str(name): as_data(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_data(each) for each in value]
+    return value
