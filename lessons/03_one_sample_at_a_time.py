@@ -283,7 +283,7 @@ def ledger(chosen, looked_at):
 
 @app.cell(hide_code=True)
 def learning_text(learned):
-    mo.stop(not learned)
+    mo.stop(len(learned) < 3)
     _small, _same, _scaled = learned[0], learned[1], learned[2]
     _worse = _same.held_out > 1.3 * _small.held_out
     mo.md(f"""
@@ -322,15 +322,22 @@ def learning(learned):
 
 @app.cell(hide_code=True)
 def learning_table(learned):
-    mo.stop(len(learned) < 3)
+    mo.stop(len(learned) < 6)
     _target = learned[0].smooth()[-1][1] * 1.1
     _until = ("To the first one's loss", lambda point: duration(t) if (t := point.reaches_ns(_target)) else "never")
+    _first, _last, _steady, _scheduled = learned[0], learned[-1], *learned[-3:-1]
+    _end = (
+        "and it ends somewhere: the last line is beyond"
+        if _last.held_out > 1.5 * _first.held_out
+        else "and it holds to the last line here"
+    )
     gt.figure(
         "What each way costs, and what it reaches",
-        learned[0].source,
+        _first.source,
         gt.points_table(learned, gt.STEPS, gt.WHOLE, _until, gt.HELD_OUT, first="The way"),
-        note=f"The first one's loss: {_target:.2f}, a tenth above where it ends. A rate that grows like the batch is a "
-        "rule of thumb (Goyal et al. 2017) with an end; near it a schedule helps that warms up and calms down.",
+        note=f"The first one's loss: {_target:.2f}, a tenth above where it ends. A rate in proportion to the batch "
+        f"is a rule of thumb (Goyal et al. 2017), {_end}. A schedule warms up, then calms down: at batch "
+        f"{_scheduled.n_samples} {_scheduled.held_out:.2f}, without it {_steady.held_out:.2f}.",
         wide=True,
     )
     return

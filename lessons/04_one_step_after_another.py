@@ -28,7 +28,15 @@ with app.setup(hide_code=True):
     from gpututor.cards import DEFAULT_MACHINE, card, machine
     from gpututor.exercises import ex04
     from gpututor.expect import Band, around, compare
-    from gpututor.experiments.one_after_another import KINDS, LENGTH, LENGTHS, THREAD_UPDATES, key_of
+    from gpututor.experiments.one_after_another import (
+        ASKED_LENGTH,
+        KINDS,
+        LENGTH,
+        LENGTHS,
+        OVER_LENGTH,
+        THREAD_UPDATES,
+        key_of,
+    )
     from gpututor.ledger import rows, waits
     from gpututor.lookup import machine_named
     from gpututor.references import reference
@@ -181,11 +189,11 @@ def machine_choice(answer):
 
 @app.cell(hide_code=True)
 def priced(kept, on_machine, runner):
-    points = {point.key: point for point in gt.sweep_points(runner.result, kept, machine_named(on_machine.value))}
+    on = machine_named(on_machine.value)
+    points = {point.key: point for point in gt.sweep_points(runner.result, kept, on, KINDS)}
     trained = [points[kind] for kind in KINDS if kind in points]
-    everything = key_of("lstm", LENGTHS[-1]) in points and "update" in points
     source = replace(trained[0].played.ledger.label, what="") if trained else ""
-    return everything, points, source, trained
+    return on, points, source, trained
 
 
 @app.cell(hide_code=True)
@@ -236,16 +244,24 @@ def same_lstm(points, trained):
 
 
 @app.cell(hide_code=True)
-def curve(everything, points, source):
+def longer_ones(kept, on, points, runner):
+    _keys = [key_of(kind, n) for kind, lengths in OVER_LENGTH.items() for n in (*lengths, ASKED_LENGTH)]
+    over = points | {point.key: point for point in gt.sweep_points(runner.result, kept, on, _keys)}
+    everything = "update" in kept.tapes  # the last one
+    return everything, over
+
+
+@app.cell(hide_code=True)
+def curve(everything, over, source):
     mo.stop(not everything)
-    _lengths = sorted({LENGTH, *LENGTHS})
     _names = {"loop": "Python's loop", "lstm": "cuDNN's LSTM", "transformer": "Transformer"}
+    _first = {kind: over[key_of(kind, LENGTHS[0])].step_ns for kind in _names}
     _lines = {
-        name: [(n, points[key_of(kind, n)].step_ns / points[key_of(kind, _lengths[0])].step_ns) for n in _lengths]
+        name: [(n, over[key_of(kind, n)].step_ns / _first[kind]) for n in sorted({LENGTH, *OVER_LENGTH[kind]})]
         for kind, name in _names.items()
     }
     gt.figure(
-        f"How many times as long as with {_lengths[0]} words",
+        f"How many times as long as with {LENGTHS[0]} words",
         source,
         gt.curve(_lines, x_title="words in a row", kind="number"),
     )
@@ -253,17 +269,16 @@ def curve(everything, points, source):
 
 
 @app.cell(hide_code=True)
-def one_more_word(everything, points):
+def one_more_word(everything, over):
     mo.stop(not everything)
-    _short, _middle, _long = LENGTHS
-    _more = {
-        kind: duration(
-            (points[key_of(kind, _long)].step_ns - points[key_of(kind, _middle)].step_ns) / (_long - _middle)
-        )
-        for kind in ("loop", "lstm", "transformer")
-    }
-    _at = {n: (points[key_of("lstm", n)].step_ns, points[key_of("transformer", n)].step_ns) for n in (_short, _long)}
-    _far, _near = _at[_long][0] / _at[_long][1], _at[_short][0] / _at[_short][1]
+    _more = {}
+    for _kind in ("loop", "lstm", "transformer"):
+        _n, _long = OVER_LENGTH[_kind][-2:]
+        _added = over[key_of(_kind, _long)].step_ns - over[key_of(_kind, _n)].step_ns
+        _more[_kind] = duration(_added / (_long - _n))
+    _near, _far = (
+        over[key_of("lstm", n)].step_ns / over[key_of("transformer", n)].step_ns for n in (LENGTHS[0], LENGTHS[-1])
+    )
     _turned = (
         "With few words it is the slower one, as issue 50 of v-mipeng/LexiconAugmentedNER met."
         if _near < 1
@@ -274,8 +289,8 @@ def one_more_word(everything, points):
 
     No card can begin word five before word four is done. That chain is the *critical path*: each further word adds
     {_more["loop"]} to Python's loop and {_more["lstm"]} to cuDNN's. A Transformer looks at all words at once, and
-    {_more["transformer"]} come on top, for its arithmetic. With {_long} words it is {_far:.1f} times as fast as cuDNN's
-    LSTM. {_turned}
+    {_more["transformer"]} come on top, for its arithmetic. With {LENGTHS[-1]} words it is {_far:.1f} times as fast as
+    cuDNN's LSTM. {_turned}
     """)
     return
 
@@ -338,12 +353,12 @@ def ledger(chosen):
 
 
 @app.cell(hide_code=True)
-def why(everything, points):
+def why(everything, over):
     mo.stop(not everything)
-    _lstm, _gru, _scan = (points[kind] for kind in ("lstm", "gru", "scan"))
+    _lstm, _gru, _scan = (over[kind] for kind in ("lstm", "gru", "scan"))
     _ledger = _lstm.played.ledger
     _chain = f"{_ledger.n_kernels / _ledger.n_steps:.0f} kernels of {duration(_lstm.played.kernel_ns)}"
-    _far = [duration(points[key_of(kind, LENGTHS[-1])].step_ns) for kind in ("scan", "lstm")]
+    _far = [duration(over[key_of(kind, LENGTHS[-1])].step_ns) for kind in ("scan", "lstm")]
     mo.md(f"""
     ## Why, and what shortens it
 
@@ -427,22 +442,22 @@ def learned(points, trained):
 
 
 @app.cell(hide_code=True)
-def cost(chosen, target):
-    _ns, _machine = chosen.reaches_ns(target), chosen.played.machine
-    _thousand_usd = chosen.usd(1000 * _ns / chosen.step_ns * chosen.n_samples)
+def cost(chosen, on, target):
+    _ns = chosen.reaches_ns(target)
+    _many = chosen.usd(1000 * _ns / chosen.step_ns * chosen.n_samples)
+    _so = "." if _many is None else f"; a thousand such runs cost {dollars(_many)}."
     gt.money(
         chosen.played.ledger,
         chosen.usd(MANY_WORDS),
-        f"{MANY_WORDS:,} words with {chosen.label}. Down to a loss of {target:.2f} takes {duration(_ns)}; a thousand "
-        f"such runs cost {dollars(_thousand_usd)}.",
-        f"{_machine.name} at {dollars(_machine.usd_per_hour)} an hour, {_machine.price_basis}.",
+        f"{MANY_WORDS:,} words with {chosen.label}. Down to a loss of {target:.2f} takes {duration(_ns)}{_so}",
+        "" if _many is None else f"{on.name} at {dollars(on.usd_per_hour)} an hour, {on.price_basis}.",
     )
     return
 
 
 @app.cell(hide_code=True)
-def longer_controls(everything, points):
-    longer_case = ex04.longer_case({key: point.step_ns for key, point in points.items()}) if everything else {}
+def longer_controls(everything, over):
+    longer_case = ex04.longer_case({key: point.step_ns for key, point in over.items()}) if everything else {}
     longer = gt.answer_control(ex04.LONGER, store, longer_case)
     check_longer = gt.check_button()
     return check_longer, longer, longer_case

@@ -27,7 +27,8 @@ with app.setup(hide_code=True):
     from gpututor.experiments.feeds import BATCH, usable_cores
     from gpututor.ledger import rows, waits
     from gpututor.lookup import machine_named
-    from gpututor.page.feeding import columns, epoch_columns, feeding_in, thread_rows
+    from gpututor.page.feeding import feeding_in
+    from gpututor.page.feeding_tables import columns, epoch_columns, thread_rows
     from gpututor.page.threads import threads_table
     from gpututor.references import reference
     from gpututor.store import Store
@@ -115,7 +116,7 @@ def run_controls(chosen, get_phase, guess, runner):
 def run_panel(buttons, chosen, get_shown, guess, runner):
     gt.run_panel(
         buttons,
-        gt.progress_line(get_shown(), "batch"),
+        gt.progress_line(get_shown(), "step"),
         machine=chosen,
         hint="Files, decoding and workers are this computer's own, in real time; only the card is simulated. Keep "
         "other programs quiet."
@@ -172,8 +173,7 @@ def surprise(answer, fed):
 
     Without workers a step takes {duration(fed.step_ns("workers-0"))}, and the card is busy
     {percent(fed.points["workers-0"].busy_share)} of it. The fastest had {fed.best.label}:
-    {duration(fed.best.step_ns)}, {percent(fed.best.busy_share)} busy. With {fed.enough.label} you are there.
-    {fed.lag_said}
+    {duration(fed.best.step_ns)}, {percent(fed.best.busy_share)} busy. {fed.enough_said} {fed.noise_said}
     """)
     return
 
@@ -199,8 +199,15 @@ def law(answer, fed):
     mo.stop(answer is None)
     gt.figure(
         "The law as a line, measured steps as circles",
-        fed.played("workers-0").ledger.label,
-        gt.curve({"the law": fed.law_line}, x_title="workers", y_title="one step (ms)", kind="number", dots=fed.dots),
+        fed.label,
+        gt.curve(
+            {"the law": fed.law_line},
+            x_title="workers",
+            y_title="one step (ms)",
+            kind="number",
+            dots=fed.dots,
+            whole_x=True,
+        ),
         note=f"The line bends where load ÷ workers is as short as compute. {fed.off_said}",
     )
     return
@@ -211,7 +218,7 @@ def beside(answer, fed):
     mo.stop(answer is None)
     gt.figure(
         "Card and cores, side by side",
-        fed.played("workers-0").ledger.label,
+        fed.label,
         gt.points_table(
             fed.sweep,
             gt.STEP,
@@ -309,7 +316,7 @@ def starts(fed):
     _keys = [f"{method}-{way}" for method in fed.starts for way in ("anew", "stay")]
     gt.figure(
         "The pause before an epoch",
-        fed.played(_keys[0]).ledger.label,
+        fed.label,
         gt.points_table([fed.points[key] for key in _keys], *epoch_columns(fed), first="Start"),
         note="One worker. The first batch's own decoding is in it.",
     )

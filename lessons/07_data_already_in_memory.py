@@ -103,7 +103,7 @@ def run_controls(chosen, get_phase, guess, runner):
     buttons = gt.run_buttons(
         get_phase(),
         lambda: runner.start(
-            "gpututor.experiments.data_in_memory:run", {"machine": chosen.value, "n_steps": N_STEPS}, budget_s=120
+            "gpututor.experiments.data_in_memory:run", {"machine": chosen.value, "n_steps": N_STEPS}, budget_s=180
         ),
         runner.stop,
         label="Run every way of handing out batches",

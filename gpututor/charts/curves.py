@@ -25,17 +25,19 @@ def curve(
     dots: Points = (),
     kind: Kind = "share",
     log_x: bool = False,
+    whole_x: bool = False,
     height_px: int = 190,
     named: bool = True,
 ) -> alt.LayerChart:
     """Lines with their names at the right end, at most four; `here` is the reader's point, `dots` are measured ones.
 
     Where ends lie close together set `named` to False and put `page.lines_legend` above the chart. With `kind` "share"
-    the upright axis runs from 0 to 100 %, otherwise from 0 to the largest value.
+    the upright axis runs from 0 to 100 %, otherwise from 0 to the largest value. `whole_x` is for
+    counts: no ticks between them.
     """
     flat = [y for points in lines.values() for _, y in points if y is not None] + [y for _, y in dots if y is not None]
     xs = [x for points in lines.values() for x, _ in points] + [x for x, _ in dots]
-    x, y = _x(xs, x_title, log_x), _y(flat, y_title, kind)
+    x, y = _x(xs, x_title, log_x, whole_x), _y(flat, y_title, kind)
     layers: list[alt.Chart] = []
     ends: list[dict[str, Cell]] = []
     for (name, points), colour in zip(lines.items(), LINE_COLOURS, strict=False):
@@ -81,9 +83,11 @@ def _rows(points: Points) -> list[dict[str, Cell]]:
     return [{"x": x, "y": y} for x, y in points if y is not None]
 
 
-def _x(xs: Sequence[float], title: str, log: bool) -> alt.X:
+def _x(xs: Sequence[float], title: str, log: bool, whole: bool = False) -> alt.X:
     """The level axis, over all points; logarithmic for values that double."""
     axis = alt.Axis(grid=False, tickCount=6, labelOverlap=True)
+    if whole:
+        axis = alt.Axis(grid=False, tickCount=6, labelOverlap=True, tickMinStep=1, format="d")
     if log:
         return alt.X("x:Q", title=title, axis=axis, scale=alt.Scale(type="log", base=2, nice=False))
     lo = min([0.0, *xs])

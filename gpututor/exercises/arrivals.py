@@ -1,11 +1,11 @@
-"""What a run's launches say about its copies to the card: how long each kept it waiting, and whether it was waited for."""
+"""What a run's launches say of its copies to the card: how long each kept it waiting, and who waited for it."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 
 from gpututor.exercises.on_card.ex08 import LEARNS
-from gpututor.model.tape import CopyCall, HostWork, RecordEvent, Sync, Tape, TapeOp, UseStream, WaitEvent
+from gpututor.model.tape import CopyCall, Entry, HostWork, RecordEvent, Sync, Tape, TapeOp, UseStream, WaitEvent
 from gpututor.timeline import COMPUTING, Activity, Timeline, covered_ns
 
 Arrived = frozenset[int]
@@ -21,45 +21,60 @@ def exposed_ns(timeline: Timeline) -> list[tuple[int, int]]:
 def learned_too_soon(tape: Tape, n_bytes: int) -> list[int]:
     """The numbers of the batches that kernels may use before their copy (`n_bytes` or more) has ended.
 
-    Follows who is known to have waited for which copy: a stream for those in it, for those behind an event it waited
-    for, and for all that the host knew of when it launched. Whether a too early kernel would really meet an unfinished
-    copy depends on the card and the day, so the order is what counts, not the times.
+    Whether a kernel that is too early would really meet an unfinished copy depends on the card and the day, so the
+    order is what counts here, not the times.
     """
-    streams: dict[int, Arrived] = defaultdict(frozenset)
-    events: dict[int, Arrived] = {}
-    host: Arrived = frozenset()
-    here = n_copies = n_learned = 0
+    knows = _WhoKnows(n_bytes)
+    n_learned, asked = 0, False
     too_soon: list[int] = []
-    asked = False
     for entry in tape.entries:
-        if type(entry) is UseStream:
-            here = entry.stream
-        elif type(entry) is CopyCall and entry.to_gpu:
-            if entry.n_bytes >= n_bytes:
-                streams[here] |= {n_copies}
-                n_copies += 1
-            host = host | streams[here] if entry.blocking else host
-        elif type(entry) is CopyCall:
-            host = host | streams[here] if entry.blocking else host
-        elif type(entry) is RecordEvent:
-            events[entry.event] = host | streams[entry.stream]
-        elif type(entry) is WaitEvent and entry.stream is not None:
-            streams[entry.stream] |= events.get(entry.event, frozenset())
-        elif type(entry) is WaitEvent:
-            host = host | events.get(entry.event, frozenset())
-        elif type(entry) is Sync:
-            host = frozenset.union(host, *(streams[k] for k in _waited_for(entry, streams)))
-        elif type(entry) is HostWork and entry.name == LEARNS:
-            asked = True
+        if type(entry) is HostWork:
+            asked = asked or entry.name == LEARNS
         elif type(entry) is TapeOp and entry.kernels:
-            streams[here] |= host
-            if asked and n_learned not in streams[here]:
+            seen = knows.launched()
+            if asked and n_learned not in seen:
                 too_soon.append(n_learned)
             n_learned, asked = n_learned + asked, False
+        else:
+            knows.follow(entry)
     return too_soon
 
 
-def _waited_for(sync: Sync, streams: dict[int, Arrived]) -> list[int]:
-    if sync.stream is None:
-        return list(streams)
-    return [sync.stream] if isinstance(sync.stream, int) else list(sync.stream)
+class _WhoKnows:
+    """Which copies are over for sure, for what comes next in each stream, after each event, and for the host."""
+
+    def __init__(self, n_bytes: int) -> None:
+        self._n_bytes, self._n_copies, self._here = n_bytes, 0, 0
+        self._streams: dict[int, Arrived] = defaultdict(frozenset)
+        self._events: dict[int, Arrived] = {}
+        self._host: Arrived = frozenset()
+
+    def launched(self) -> Arrived:
+        """The copies that are over when a kernel launched now begins: whatever the host knew, and its stream."""
+        self._streams[self._here] |= self._host
+        return self._streams[self._here]
+
+    def follow(self, entry: Entry) -> None:
+        """Something else than a kernel was asked for."""
+        match entry:
+            case UseStream():
+                self._here = entry.stream
+            case CopyCall():
+                self._copied(entry)
+            case RecordEvent():
+                self._events[entry.event] = self._host | self._streams[entry.stream]
+            case WaitEvent(stream=None):
+                self._host |= self._events.get(entry.event, frozenset())
+            case WaitEvent(stream=int(stream)):
+                self._streams[stream] |= self._events.get(entry.event, frozenset())
+            case Sync():
+                waited = (entry.stream,) if isinstance(entry.stream, int) else entry.stream
+                for stream in list(self._streams) if waited is None else waited:
+                    self._host |= self._streams[stream]
+
+    def _copied(self, copy: CopyCall) -> None:
+        if copy.to_gpu and copy.n_bytes >= self._n_bytes:
+            self._streams[self._here] |= {self._n_copies}
+            self._n_copies += 1
+        if copy.blocking:
+            self._host |= self._streams[self._here]

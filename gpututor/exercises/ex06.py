@@ -102,7 +102,7 @@ def prepare(worker):
 
 
 def loader(pictures, n_cores):
-    # batches of {BATCH}, in another order each epoch; there will be many short epochs
+    # batches of {BATCH}; many short epochs, each in another order
     return DataLoader(
         pictures,
         batch_size=len(pictures) // 2,
@@ -181,8 +181,8 @@ LOADER = Exercise(
     "A loader to repair",
     "code",
     f"This loader has five faults. Repair it: batches of {BATCH}, every picture once an epoch in an order of its own, "
-    "as many workers as `n_cores`, the same ones in every epoch, one thread in each. It really runs, on 2 and on 3 "
-    "workers' worth of cores, and the pictures note who read them.",
+    "as many workers as `n_cores`, the same ones in every epoch, one thread in each. It really runs, once "
+    "for 2 cores and once for 3, and the pictures note who read them.",
     (
         "Who makes a batch, one worker or all of them together? And what puts the pictures into another order?",
         "`num_workers` says how many; it need not be a fixed number.",

@@ -148,6 +148,14 @@ def expected_losses(n_batches: int, batch: int, side: int, seed: int) -> list[fl
     return list(_expected(n_batches, batch, side, seed))
 
 
+_FREE = (
+    "The batches are pinned already. `.to('cuda', non_blocking=True)` returns at once; a copy of them in another "
+    "number format is in new memory, which isn't pinned."
+)
+_IN_TIME = (
+    "Start the copy of the next batch in `with torch.cuda.stream(side):` before you call `learn`. Before you use a "
+    "batch, `torch.cuda.current_stream().wait_stream(side)`."
+)
 AHEAD = Exercise(
     "8.2",
     "Copy ahead",
@@ -157,10 +165,8 @@ AHEAD = Exercise(
     "card waiting; the circles are ours.",
     (
         "What is the smallest thing that can cross the link? Convert it where it arrives.",
-        "The batches are pinned already. `.to(\"cuda\", non_blocking=True)` returns at once; a copy of them in another "
-        "number format is in new memory, which isn't pinned.",
-        "Start the copy of the next batch in `with torch.cuda.stream(side):` before you call `learn`, and before you use "
-        "a batch, `torch.cuda.current_stream().wait_stream(side)`.",
+        _FREE,
+        _IN_TIME,
     ),
     _judge_ahead,
     starter=STARTER,
@@ -178,10 +184,9 @@ RECALL = (
     ),
 )
 NOTES = (
-    "**Ask first**: who has pin_memory=True in a loader and no non_blocking in the loop? **Watch for**: people who read "
-    "the first table as a rule; with heavy networks and many workers the host may be the better place. **Discuss**: "
-    "what would you lose by leaving augmentation out (compare the two losses)? **Exercise 8.1**: the usual slip is to "
-    "take a hidden copy for a free one. **Exercise 8.2**: right losses here don't prove the order right; a missing wait "
-    "is seen in the launches only. **Short of time**: guess, run, the table of copies, the curve."
+    "**Ask first**: who has pin_memory=True in a loader and no non_blocking in the loop? **Watch for**: people who "
+    "take the first table for a rule; with a heavy network and many workers the host may be the better place. "
+    "**Discuss**: what would you lose by leaving augmentation out? Compare the two losses. **Exercise 8.1**: the usual "
+    "slip is to take a hidden copy for a free one. **Exercise 8.2**: right losses don't prove the order right; a "
+    "missing wait is seen in the launches only. **Short of time**: guess, run, the table of copies, the curve."
 )
-

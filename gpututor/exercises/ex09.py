@@ -234,7 +234,8 @@ def _miss(log: Any, same: bool, trained: bool, waits: int) -> tuple[str, str, in
         return "partial", "The log is right, but the model has not learned from every batch.", 1
     each = waits / N_STEPS
     if each >= 1:
-        return "partial", f"The log is right. The host still waits {each:.0f} times a step; some line asks the card.", 1
+        often = "once" if round(each) == 1 else f"{each:.0f} times"
+        return "partial", f"The log is right. The host still waits {often} a step; some line asks the card.", 1
     return "partial", f"The log is right. The host waits {waits} times in {N_STEPS} steps, {percent(each)} of them.", 3
 
 

@@ -108,7 +108,7 @@ def run(progress: Progress, *, machine: str = sweeps.MACHINE, n_steps: int = N_S
     return sweeps.simulate(progress, variants, what=WHAT, machine=machine, n_steps=n_steps, n_kept=N_KEPT)
 
 
-def measure(progress: Progress, *, device: str = "cuda", n_stretches: int = 5) -> dict[str, Any]:
+def measure(progress: Progress, *, device: str = "cuda", n_stretches: int = 3) -> dict[str, Any]:
     """Train the habits and the matchings on this computer; see `sweeps.measure` for what comes back.
 
     `STRETCH` steps are timed as one and step_ns is a tenth of that; a loss is that of the last step of a stretch.

@@ -121,11 +121,14 @@ def _run(
         marks_ns.append(sim.host_ns)
         numbers = [_number(loss) for loss in losses]
         lag_ns, memory_bytes = (_lag_ns(sim) - lag_before_ns) / n_steps, sim.memory.peak_bytes
+        asked = getattr(step, "held_out", None)
+        sim.stop_keeping()  # what is held out is no part of the run
+        held_out = None if asked is None else _number(asked())
     first = calm_stretch(marks_ns, n_kept)
     sim.tape.losses = list(numbers)
     tape = sim.tape.steps(first, first + n_kept)
     point: dict[str, Any] = {"key": variant.key, "label": variant.label, "x": variant.x, "n_samples": variant.n_samples}
-    point |= {"losses": numbers, "memory_bytes": memory_bytes, "trouble": None, "held_out": None, "lag_ns": lag_ns}
+    point |= {"losses": numbers, "memory_bytes": memory_bytes, "trouble": None, "held_out": held_out, "lag_ns": lag_ns}
     point["step_ns"] = (marks_ns[first + n_kept] - marks_ns[first]) / n_kept
     point["mean_step_ns"] = (marks_ns[-1] - marks_ns[0]) / n_steps
     return point, tape

@@ -49,17 +49,21 @@ def run(
     machine: str = MACHINE,
     n_steps: int = 96,
     n_warmup: int = 16,
-    n_file_steps: int = N_FILE_STEPS,
-    n_loops: int = N_TIMES,
+    n_file_steps: int | None = None,
+    n_loops: int | None = None,
 ) -> dict[str, Any]:
     """Train every variant on `machine`'s simulated card with this computer as its host; see `simulate_calmly`.
 
-    Gives besides "loops", seconds of the scripts of public threads (see `loader_loops.loops`), in a whole run.
+    Gives besides "loops", seconds of the scripts of public threads (see `loader_loops.loops`), in a whole run. Without
+    numbers of their own, the variants with files take at most 24 steps, and a run of fewer does each script once.
 
     Raises:
         ExperimentError: there are no steps to run.
         MachineBusy: another measurement is running on this machine.
     """
+    n_file_steps = min(n_steps, N_FILE_STEPS) if n_file_steps is None else n_file_steps
+    if n_loops is None:
+        n_loops = N_TIMES if n_steps >= N_FILE_STEPS else 1
     with tempfile.TemporaryDirectory(prefix="gpututor-rows-") as folder:
         every = [*of_the_table(), *of_samplers(), *of_arrays(), *of_texts(), *of_files(Path(folder), n_file_steps)]
         data = simulate_calmly(

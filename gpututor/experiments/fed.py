@@ -36,14 +36,16 @@ class Fed:
     """What was seen of one way of feeding. Times are nanoseconds of the clock that was given.
 
     `first_ns` is the time until the first batch, an epoch each; `wait_ns` and `step_ns` the wait for input and the
-    whole of each steady step; `epoch_ns` a whole epoch. `who` are the workers that made a batch of the first epoch.
-    `cpu_cores` and `system_cores` are cores kept busy in the steady steps (all, and by the system on their behalf),
-    `n_threads` the threads of all workers together. They are None where nothing could be read.
+    whole of each steady step, `wait_cpu_ns` the CPU time of this process in that wait; `epoch_ns` a whole epoch. `who`
+    are the workers that made a batch of the first epoch. `cpu_cores` and `system_cores` are cores kept busy in the
+    steady steps (all, and by the system on their behalf), `n_threads` the threads of all workers together. They are
+    None where nothing could be read.
     """
 
     first_ns: list[int] = field(default_factory=list)
     epoch_ns: list[int] = field(default_factory=list)
     wait_ns: list[int] = field(default_factory=list)
+    wait_cpu_ns: list[int] = field(default_factory=list)
     step_ns: list[int] = field(default_factory=list)
     who: list[int] = field(default_factory=list)
     cpu_cores: float | None = None
@@ -161,7 +163,9 @@ def _epoch(feed: Feed, epoch: int, work: _Open, train: Train, watch: Watch, fed:
         before_ns = watch.now_ns()
         if steady:
             watch.begin_step(feed.batch)
+        cpu_ns = time.process_time_ns()
         batch = work.next()
+        cpu_ns = time.process_time_ns() - cpu_ns
         ready_ns = watch.now_ns()
         if k == 0:
             fed.first_ns.append(ready_ns - began_ns)
@@ -170,6 +174,7 @@ def _epoch(feed: Feed, epoch: int, work: _Open, train: Train, watch: Watch, fed:
         train(batch)
         if steady:
             fed.wait_ns.append(ready_ns - before_ns)
+            fed.wait_cpu_ns.append(cpu_ns)
             fed.step_ns.append(watch.now_ns() - before_ns)
         watch.tell(epoch * feed.n_batches + k + 1)
     if cpu is not None:

@@ -33,7 +33,7 @@ MACHINE = "p3.2xlarge"
 WHAT = "ResNet-18 from JPEG files"
 N_FILES = 64
 N_WARMUP = 2  # steps on an empty batch before the loader is made: they fill the simulated card's memo of shapes
-N_LEARNED = 24  # steps of the small network
+N_LEARNED, LEARNING_RATE = 32, 0.002  # steps of the small network, slow enough for a curve to be seen
 SHM = Path("/dev/shm")  # noqa: S108 - where Linux keeps what processes share
 
 
@@ -58,12 +58,12 @@ def run(
     """Train from files on `machine`'s simulated card, paced, once for each way of feeding; `thinned` makes them short.
 
     Gives "points", a dict for each way: those of `sweeps.simulate` (step_ns is a steady step's mean) with n_workers,
-    wait_ns (the part of it spent waiting for input), first_ns and epoch_ns by epoch, who (workers that made a batch),
-    cpu_cores, system_cores, n_threads and lag_share (how far the simulation fell behind this computer's clock);
-    "tapes", files of the steady steps by key; "learned", losses of a small network by number of workers;
-    "pickled", bytes and nanoseconds that sending the dataset to a started worker takes, with paths and with pictures in
-    it; "n_cores", "starts" (ways to start a worker), "machine", "what", "torch". Stopped half-way it hands back
-    what it finished.
+    wait_ns (the part of it spent waiting for input), wait_cpu_ns (this process's CPU time in that), first_ns and
+    epoch_ns by epoch, who (workers that made a batch), cpu_cores, system_cores, n_threads and lag_share (how far the
+    simulation fell behind this computer's clock); "tapes", files of the steady steps by key; "learned", losses of a
+    small network by number of workers; "pickled", bytes and nanoseconds that sending the dataset to a started worker
+    takes, with paths and with pictures in it; "n_cores", "starts" (ways to start a worker), "machine", "what", "torch".
+    Stopped half-way it hands back what it finished.
 
     Raises:
         MachineBusy: another measurement is running on this machine.
@@ -113,8 +113,9 @@ def _folder(progress: Progress) -> tempfile.TemporaryDirectory[str]:
 def about(feed: Feed) -> dict[str, Any]:
     """A point that has yet to be run."""
     told: dict[str, Any] = {"key": feed.key, "label": feed.label, "x": feed.x, "n_samples": feed.batch, "losses": []}
-    none = ("step_ns", "memory_bytes", "trouble", "wait_ns", "cpu_cores", "system_cores", "n_threads", "lag_share")
-    told |= dict.fromkeys(none) | {"n_workers": feed.n_workers, "n_batches": feed.n_batches, "start": feed.start}
+    told |= dict.fromkeys(("step_ns", "wait_ns", "wait_cpu_ns", "memory_bytes", "trouble"))
+    told |= dict.fromkeys(("cpu_cores", "system_cores", "n_threads", "lag_share"))
+    told |= {"n_workers": feed.n_workers, "n_batches": feed.n_batches, "start": feed.start}
     return told
 
 
@@ -123,7 +124,7 @@ def seen(fed: Fed) -> dict[str, Any]:
     told: dict[str, Any] = {"first_ns": fed.first_ns, "epoch_ns": fed.epoch_ns, "who": sorted(set(fed.who))}
     told |= {"cpu_cores": fed.cpu_cores, "system_cores": fed.system_cores, "n_threads": fed.n_threads}
     if fed.step_ns:
-        told |= {"step_ns": mean(fed.step_ns), "wait_ns": mean(fed.wait_ns)}
+        told |= {"step_ns": mean(fed.step_ns), "wait_ns": mean(fed.wait_ns), "wait_cpu_ns": mean(fed.wait_cpu_ns)}
     return told
 
 
@@ -190,13 +191,13 @@ def resnet18() -> nn.Module:
     return ResNet((2, 2, 2, 2), basic=True)
 
 
-def trainer(device: torch.device, network: nn.Module) -> Train:
+def trainer(device: torch.device, network: nn.Module, rate: float = 0.05) -> Train:
     """Trains `network` on a batch with SGD and momentum, and reads the loss, as PyTorch's ImageNet example does."""
     import torch
     from torch.nn.functional import cross_entropy
 
     network.to(device)
-    sgd = torch.optim.SGD(network.parameters(), lr=0.05, momentum=0.9, weight_decay=1e-4)
+    sgd = torch.optim.SGD(network.parameters(), lr=rate, momentum=0.9, weight_decay=1e-4)
 
     def train(batch: Sequence[torch.Tensor]) -> float:
         pictures, kinds = batch[0].to(device), batch[1].to(device)
@@ -222,7 +223,7 @@ def learn(
     losses: list[float] = []
     with simulated_gpu(machine, what="learning"), no_worker_left():
         torch.manual_seed(0)
-        train = trainer(torch.device("simgpu"), small_network())
+        train = trainer(torch.device("simgpu"), small_network(), LEARNING_RATE)
         watch = Watch(time.perf_counter_ns, tell)
         feed_training(feed, Photographs(paths, feed.n_pictures, side_px=32), lambda b: losses.append(train(b)), watch)
     return {"n_workers": n_workers, "losses": [loss if math.isfinite(loss) else None for loss in losses]}

@@ -65,7 +65,7 @@ def run(progress: Progress, *, machine: str = MACHINE, n_steps: int = N_STEPS) -
 
     with one_thread():
         first = simulate_calmly(
-            Part(progress, 0, n_all), prepared, what=WHAT, machine=machine, n_steps=n_steps, n_kept=N_KEPT, n_warmup=2
+            Part(progress, 0, n_all), prepared, what=WHAT, machine=machine, n_steps=n_steps, n_kept=_kept, n_warmup=2
         )
     if progress.should_stop:
         return first
@@ -74,6 +74,10 @@ def run(progress: Progress, *, machine: str = MACHINE, n_steps: int = N_STEPS) -
     except Stopped:
         return first
     return _both(first, second)
+
+
+def _kept(variant: Variant) -> int:
+    return N_KEPT
 
 
 def _both(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
@@ -158,6 +162,7 @@ class Prepared:
             self._batches = job.loaded(job.WholeBatch(made, kinds, draws, batch, prepared))
 
     def __call__(self, k: int) -> Any:
+        """One step; gives the loss, left on the device."""
         from gpututor.jobs.pictures import around_zero, seen_through
 
         pictures, kinds, *windows = (tensor.to(self._device) for tensor in next(self._batches))
@@ -175,7 +180,7 @@ class Prepared:
         return self._trainer.loss(numbers.to(self._device), kinds.to(self._device))
 
 
-# --- how a batch crosses the link ---------------------------------------------------------------------------------------
+# --- how a batch crosses the link -------------------------------------------------------------------------------------
 
 
 def ways_to_copy(n_steps: int = COPY_STEPS, batch: int = BATCH, side: int = COPY_SIDE) -> list[Variant]:
@@ -211,6 +216,7 @@ class Copied:
         self._ahead = Ahead(ready, device) if key in ("ahead", "bytes ahead", "mean fp64") else None
 
     def __call__(self, k: int) -> Any:
+        """One step; gives the loss, left on the device."""
         import torch
 
         from gpututor.jobs.pictures import around_zero

@@ -117,7 +117,7 @@ class WholeBatch(Dataset[tuple[Tensor, ...]]):
         if self.prepared == "no":
             return self.pictures[which], self.kinds[which], windows
         seen = seen_through(self.pictures[which], windows)
-        if self.prepared == "fp64":  # numpy's arrays of numbers are fp64 unless told otherwise, and so is what they meet
+        if self.prepared == "fp64":  # numpy makes fp64 of a list of numbers, and of every array that meets it
             mean, spread = (np.array([value] * 3).reshape(3, 1, 1) for value in (MEAN, SPREAD))
             return torch.from_numpy((seen.numpy() - mean) / spread), self.kinds[which]
         return around_zero(seen, self.mean, self.spread), self.kinds[which]

@@ -6,17 +6,18 @@ Every sentence holds whichever way a comparison came out, because the host is th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gpututor.experiments.feeds import enough_workers, law_ns
-from gpututor.page.sweep import Column, Point
-from gpututor.references import Reference, reference
+from gpututor.page.sweep import Point
 from gpututor.replay import Played
 from gpututor.text import duration, percent, quantity
+from gpututor.timeline import Label
 
 NEAR_BEST = 1.1  # steps within a tenth of the fastest are called as fast: a paced run repeats within some percent
 OFF_THE_LAW = 1.25  # our choice: a quarter more than the law says deserves a sentence
+CROWDED = 1.5  # our choice: work that takes half as long again as its CPU time had to wait for a core
 LAGGED_SHARE = 0.1  # our choice: a simulation that fell so far behind gave the workers time that a card would not
 WORTH_A_FIX = 0.05  # our choice: a pause of a twentieth of an epoch is worth a setting
 THOUSANDTH = 40  # batches of 32 in a thousandth of ImageNet's 1,281,167 pictures (Russakovsky et al. 2015, table 2)
@@ -43,6 +44,11 @@ class Feeding:
     def step_ns(self, key: str) -> float:
         """Mean wall time of its steady steps."""
         return self.points[key].step_ns
+
+    @property
+    def label(self) -> Label:
+        """The card and host of the run, for figures about several ways of feeding."""
+        return replace(self.played("workers-0").ledger.label, what="")
 
     # --- the law -----------------------------------------------------------------------------------------------------
 
@@ -105,27 +111,45 @@ class Feeding:
         return f"{said}, and this computer has {_cores(self.n_cores)}."
 
     @property
-    def off_said(self) -> str:
-        """Where the dots leave the line, and why; or that they don't."""
-        off = [p for p in self.sweep if p.x and p.step_ns > OFF_THE_LAW * self.law_ns(int(p.x))]
-        if not off:
-            return "The dots follow the line."
-        named = ", ".join(f"{p.x:.0f}" for p in off)
-        return (
-            f"With {named} workers the dots lie above the line: it gives each worker a core of its own, and "
-            f"{_cores(self.n_cores)} are shared with the training process and whatever else runs here."
-        )
+    def enough_said(self) -> str:
+        """What fewer workers, and more, would have brought."""
+        if self.enough.key == self.best.key:
+            return "None with fewer comes within a tenth of it."
+        return f"With {self.enough.label}, {duration(self.enough.step_ns)}, you are as good as there."
 
     @property
-    def lag_said(self) -> str:
-        """A warning where the simulation fell behind this computer's clock; else nothing."""
-        worst = max((self.told[p.key]["lag_share"] or 0.0 for p in self.sweep), default=0.0)
-        if worst < LAGGED_SHARE:
-            return ""
-        return (
-            f"The processor was crowded: simulating took up to {percent(worst)} longer than the card would have, time "
-            "that the workers had and that is not charged."
-        )
+    def off_said(self) -> str:
+        """Where the dots leave the line, and why; or that they don't."""
+        ratios = {p.x: p.step_ns / self.law_ns(int(p.x)) for p in self.sweep if p.x}
+        above = [f"{x:.0f}" for x, ratio in ratios.items() if ratio > OFF_THE_LAW]
+        below = [f"{x:.0f}" for x, ratio in ratios.items() if ratio < 1 / OFF_THE_LAW]
+        if above:
+            return (
+                f"With {', '.join(above)} workers the circles lie above it: the law gives each worker its own core, "
+                f"and {_cores(self.n_cores)} are shared with the training process and all else that runs here."
+            )
+        if below:
+            return (
+                f"With {', '.join(below)} workers they lie below it: decoding went slower while the line was measured."
+            )
+        return "The circles follow the line."
+
+    @property
+    def noise_said(self) -> str:
+        """A warning where other programs had the cores, or the simulation fell behind this computer's clock."""
+        cpu_ns = self.told["workers-0"]["wait_cpu_ns"]
+        if self.load_ns > CROWDED * cpu_ns:
+            return (
+                f"Other programs had the cores meanwhile: decoding a batch is {duration(cpu_ns)} of work and took "
+                f"{duration(self.load_ns)}. Run it again when it is quiet."
+            )
+        lagged_share = max((self.told[p.key]["lag_share"] or 0.0 for p in self.sweep), default=0.0)
+        if lagged_share > LAGGED_SHARE:
+            return (
+                f"The cores were crowded: at worst, simulating took {percent(lagged_share)} longer than the card would "
+                "have, which gave workers more time than you are charged."
+            )
+        return ""
 
     # --- the settings ------------------------------------------------------------------------------------------------
 
@@ -208,61 +232,6 @@ def feeding_in(points: Sequence[Point], data: Mapping[str, Any]) -> Feeding:
     """What a run's points and data say; a run that was stopped has fewer points."""
     ran = {point.key: point for point in points if point.played is not None}
     return Feeding(ran, {told["key"]: told for told in data.get("points", ())}, data)
-
-
-def columns(feeding: Feeding) -> tuple[Column, Column]:
-    """The wait for input in a step, and the cores kept busy by training process and workers together."""
-
-    def wait(point: Point) -> str:
-        return duration(feeding.told[point.key]["wait_ns"])
-
-    def cores(point: Point) -> str:
-        busy = feeding.told[point.key]["cpu_cores"]
-        return "—" if busy is None else f"{busy:.1f} of {feeding.n_cores}"
-
-    return ("Wait for input", wait), ("Cores busy", cores)
-
-
-def epoch_columns(feeding: Feeding) -> tuple[Column, Column]:
-    """The time to the first batch of the first epoch, and of later ones."""
-
-    def first(point: Point) -> str:
-        return duration(feeding.told[point.key]["first_ns"][0])
-
-    def later(point: Point) -> str:
-        return duration(feeding.pause_ns(point.key))
-
-    return ("To the first batch", first), ("In later epochs", later)
-
-
-def thread_rows(feeding: Feeding) -> list[tuple[Reference, float | None]]:
-    """Each public thread of the lesson with our ratio of the same two things; None where they were not run."""
-    has, told = feeding.has, feeding.told
-
-    def steps(slow: str, fast: str) -> float | None:
-        return feeding.step_ns(slow) / feeding.step_ns(fast) if has(slow, fast) else None
-
-    spawned, own = "spawn" in feeding.starts, next(iter(feeding.starts), None)
-    few = told["few-1"] if has("few-1") else None
-    ours = {
-        "wait for data": feeding.step_ns("workers-0") / feeding.compute_ns if has("workers-0") else None,
-        "a cheaper decoder": steps("workers-1", "halved"),
-        "fewer batches than workers": few["n_workers"] / len(few["who"]) if few else None,
-        "threads in workers": steps("threads-n", "threads-1"),
-        "workers that stay, Windows": feeding.stays_gain("spawn", DELTA_BATCHES) if spawned else None,
-        "workers that stay, Linux": feeding.stays_gain("fork", DELTA_BATCHES) if own == "fork" else None,
-        "spawn to fork": _pauses(feeding) if spawned and own == "fork" else None,
-    }
-    return [(reference(name), ratio) for name, ratio in ours.items()]
-
-
-DELTA_BATCHES = 315  # in an epoch of boreshkinai/delta-interpolator#3
-
-
-def _pauses(feeding: Feeding) -> float:
-    """Two short epochs with workers that start afresh, to two with forked ones."""
-    spawn, fork = (feeding.told[f"{method}-anew"]["epoch_ns"][:2] for method in ("spawn", "fork"))
-    return float(sum(spawn) / sum(fork))
 
 
 def _cores(n: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -105,14 +105,18 @@ def machine_control(chosen: str = "p3.2xlarge") -> mo.ui.dropdown:
     return mo.ui.dropdown(MACHINES, value=label, label="Simulated machine")
 
 
-def sweep_points(result: StoredResult | None, kept: Kept, on: Machine) -> tuple[Point, ...]:
+def sweep_points(
+    result: StoredResult | None, kept: Kept, on: Machine, keys: Collection[str] | None = None
+) -> tuple[Point, ...]:
     """Every variant of a finished run, priced on a machine; a variant whose memory its card hasn't got is trouble.
+
+    With `keys` only these are priced, for a page that shows some of them first.
 
     Raises:
         TimelineError: a tape is gone or damaged.
     """
     told: Sequence[Mapping[str, Any]] = result.data["points"] if result is not None and kept.tapes else ()
-    return tuple(_point(each, kept, on) for each in told)
+    return tuple(_point(each, kept, on) for each in told if keys is None or each["key"] in keys)
 
 
 def _point(told: Mapping[str, Any], kept: Kept, on: Machine) -> Point:

@@ -17,8 +17,9 @@ from gpututor.model.exchange import Threads
 from gpututor.simgpu.private.device import DEVICE_TYPE, ENGINE, ENGINE_SEAMS, DeviceGuard
 from gpututor.simgpu.session import BACKWARD, OPTIMIZER, current, thread
 
-_raise_pending = ctypes.pythonapi.Py_IsInitialized
+_raise_pending = ctypes.pythonapi["Py_IsInitialized"]  # a function object of our own
 """Any call through `pythonapi` raises the error that is pending in the interpreter."""
+_raise_pending.argtypes, _raise_pending.restype = (), None  # thousands of calls a step, quicker without an answer
 
 
 class Guard(DeviceGuard):  # type: ignore[misc]

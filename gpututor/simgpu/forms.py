@@ -48,6 +48,8 @@ class Form:
 
     __slots__ = ("detached", "device", "dtype", "kept", "made_of", "n_bytes", "outline", "size", "stride")
 
+    tensor_class: type  # set by tensor.py, which needs forms first
+
     def __init__(self, size: torch.Size, stride: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> None:
         self.size, self.stride, self.dtype, self.device = size, stride, dtype, device
         self.n_bytes = size.numel() * dtype.itemsize
@@ -56,7 +58,7 @@ class Form:
         self.outline = TensorMeta(tuple(size), tuple(stride), DTYPE_NAME.get(dtype, str(dtype)))
         self.detached: Any = None  # the plan of aten.detach, which autograd calls more often than any other op
         strides = (None, None) if stride == plain_strides(size) else (stride, 0)  # torch finds plain ones itself, sooner
-        self.made_of = (size, *strides, None, dtype, torch.strided, device)  # what torch makes a wrapper from
+        self.made_of = (self.tensor_class, size, *strides, None, dtype, torch.strided, device)  # what torch makes a wrapper from
 
 
 def plain_strides(size: tuple[int, ...]) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from gpututor.simgpu.forms import Form, form_of
-from gpututor.simgpu.memory import Block
+from gpututor.simgpu.memory import block_of
 from gpututor.simgpu.session import current
 from gpututor.simgpu.tensor import SimTensor, new
 
@@ -59,4 +59,4 @@ def space(n_bytes: int, card: int) -> SimTensor:
         form = _spaces[n_bytes, card] = form_of(torch.Size((n_bytes,)), (1,), torch.uint8, card)
     session = current.session
     host = torch.empty(n_bytes, dtype=torch.uint8) if session.numerics else None
-    return new(form, host, Block(n_bytes, session.memories[card]))
+    return new(form, host, block_of(n_bytes, session.memories[card]))

@@ -188,12 +188,10 @@ def block_of(n_bytes: int, memory: Memory) -> Block:
     Raises:
         torch.OutOfMemoryError: neither a cached piece nor the card's free memory serves it.
     """
-    if not n_bytes:
-        return Block(n_bytes, memory)
     block = _new(Block)
     block.memory, block.lost = memory, False
     try:
-        block.piece = memory.allocate(n_bytes)
+        block.piece = memory.allocate(n_bytes) if n_bytes else None
     except CardFull as full:
         raise memory.out_of_memory(full) from None
     return block

@@ -136,8 +136,9 @@ class Session:
 
     def account(self, entry: Entry) -> None:
         """The program did this: write it on the tape and move the clocks."""
-        if self._keep is not None:
-            self._keep(entry)
+        keep = self._keep
+        if keep is not None:
+            keep(entry)
         if type(entry) is TapeOp:
             player = self.player
             known = player.priced_ops.get(id(entry))

@@ -56,9 +56,12 @@ class SimTensor(torch.Tensor):
         return wrap(inner["host"])
 
 
+Form.tensor_class = SimTensor
+
+
 def new(form: Form, host: torch.Tensor | None, block: Block) -> SimTensor:
     """A tensor of this form over these values and this memory."""
-    t: SimTensor = _make(SimTensor, *form.made_of)
+    t: SimTensor = _make(*form.made_of)
     t.form, t.host, t.block = form, host, block
     return t
 
@@ -75,7 +78,7 @@ def new_each(forms: Sequence[Form | None], hosts: Sequence[Any], memory: Memory)
             made.append(host)
         else:
             block = block_of(form.n_bytes, memory)
-            t = _make(SimTensor, *form.made_of)
+            t = _make(*form.made_of)
             t.form, t.host, t.block = form, host, block
             made.append(t)
     return made
@@ -98,9 +101,7 @@ def become(t: SimTensor, host: torch.Tensor) -> None:
     """Give `t` another size, strides or storage in place, as `t_`, `resize_` and `set_` do."""
     form = form_of(host.size(), host.stride(), host.dtype, t.form.device.index)
     with DisableTorchDispatch():
-        torch.Tensor.data.__set__(  # type: ignore[attr-defined]
-            t, _make(SimTensor, *form.made_of)
-        )
+        torch.Tensor.data.__set__(t, _make(*form.made_of))  # type: ignore[attr-defined]
     if form.n_bytes != t.form.n_bytes:
         t.block = Block(form.n_bytes, current.session.memories[form.device.index])
     t.form, t.host = form, host if host.device.type != "meta" else None

@@ -14,14 +14,14 @@ import torch
 from gpututor.simgpu import kept, known, rng
 from gpututor.simgpu.autograd import gradients
 from gpututor.simgpu.forms import DTYPE_NAME, Form, form_of
-from gpututor.simgpu.memory import Block
+from gpututor.simgpu.memory import block_of
 from gpututor.simgpu.note import Note
 from gpututor.simgpu.plans import outline
 from gpututor.simgpu.private.functions import transforms_active
 from gpututor.simgpu.recurrent import rnn_facts, rnn_note, rnn_outlines
 from gpututor.simgpu.session import current
 from gpututor.simgpu.special import values
-from gpututor.simgpu.tensor import SimTensor, host_of, new, wrap
+from gpututor.simgpu.tensor import SimTensor, host_of, new, new_each, wrap
 from gpututor.simgpu.watching import seen_backward
 
 Compute = Callable[..., tuple[torch.Tensor, ...]]
@@ -92,8 +92,7 @@ class Shapes(torch.autograd.Function):
                 outs = compute(*map(known.on_meta, tensors))
             forms = _out_forms[key] = tuple(form_of(o.size(), o.stride(), o.dtype, index or 0) for o in outs)
         note.forward()
-        memory = current.session.memories[index]
-        results = tuple([new(form, None, Block(form.n_bytes, memory)) for form in forms])
+        results = tuple(new_each(forms, (None,) * len(forms), current.session.memories[index]))
         if any(ctx.needs_input_grad):
             note.keep(ctx, tensors, results)
         return results
@@ -109,7 +108,7 @@ class Shapes(torch.autograd.Function):
         results: list[Any] = [None, None]
         for k, form in enumerate(ctx.forms, 2):
             wanted = form is not None and need[k]
-            results.append(new(form, None, Block(form.n_bytes, memories[form.device.index])) if wanted else None)
+            results.append(new(form, None, block_of(form.n_bytes, memories[form.device.index])) if wanted else None)
         return tuple(results)
 
 

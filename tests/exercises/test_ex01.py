@@ -24,7 +24,7 @@ FILLED = [(1, 0.25), (4, 1.0), (6, 0.75), (8, 1.0)]
 
 ANSWERS = {
     "1.1": Answers(
-        "100",
+        lambda case: str(ex01.Moved(**case["moved"]).gb_per_s),
         (
             Wrong("33.3", "one array"),
             Wrong("66.7", "what is read"),

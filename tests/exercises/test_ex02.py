@@ -33,7 +33,7 @@ CASE_1 = ex02.fewer_case(30_000, 4_000)  # 4 of 30 µs before; glued, 12 of 30
 
 ANSWERS = {
     "2.1": Answers(
-        "40 %",
+        lambda case: str(100 * min(1.0, 3 * case["kernel_ns"] / case["host_ns"])),
         (
             Wrong("13.3", "as busy as before"),
             Wrong("28.6", "adds the two times"),  # 12 / (30 + 12)
@@ -60,6 +60,10 @@ def judged(code):
 
 def test_a_wrong_answer_is_drawn_before_it_is_judged():
     assert len(judged(NOTHING_OVERLAPS).theirs) == len(PRICED)
+
+
+def test_three_glued_kernels_of_four_microseconds_fill_twelve_of_thirty():
+    assert ex02.FEWER.check("40 %", CASE_1).state == "right"
 
 
 def test_a_card_that_is_busy_all_the_time_stays_so():

@@ -40,9 +40,15 @@ CLEARED_EACH_TIME = SOLUTION.replace(
 )
 LARGER_STEPS = SOLUTION.replace("        loss.backward()", "        loss.backward()\n        optimizer.step()")
 
+
+def largest(case) -> str:
+    each = (case["large_bytes"] - case["small_bytes"]) / (case["large"] - case["small"])
+    return str((case["card_bytes"] - (case["small_bytes"] - each * case["small"])) // each)
+
+
 ANSWERS = {
     "3.1": Answers(
-        "224",
+        largest,
         (
             Wrong("128", "all memory to grow with the batch"),  # 16 GiB over 4 GiB for 32
             Wrong("85", "all memory to grow with the batch"),  # 16 GiB over 3 GiB for 16

@@ -9,7 +9,8 @@ import pytest
 from PIL import Image
 
 from gpututor.cards import machine
-from gpututor.experiments import feeding
+from gpututor.errors import ExperimentError
+from gpututor.experiments import feeding, feeding_here
 from gpututor.experiments.feeds import Feed, enough_workers, law_ns, others, sweep
 from gpututor.jobs.photographs import HEIGHT_PX, IN_TRAINING_PROCESS, WIDTH_PX, Photographs, write_photographs
 from gpututor.ledger import Account
@@ -179,6 +180,26 @@ def test_too_little_shared_memory_is_said_before_a_worker_dies(tmp_path):
 
     assert "needs" in feeding.too_little_shared_memory(huge, 150_528, tmp_path)
     assert feeding.too_little_shared_memory(replace(huge, n_workers=0), 150_528, tmp_path) is None
+
+
+# --- on the reader's own processor -----------------------------------------------------------------------------------
+
+
+def test_on_a_processor_the_same_ways_are_timed(tmp_path):
+    data = feeding_here.measure(Progress(results_dir=tmp_path), device="cpu", feeds=(NONE, TWO), n_files=2)
+    seen = {point["key"]: point for point in data["points"]}
+
+    assert (data["device"], data["gpu"], list(seen)) == ("cpu", None, ["none", "two"])
+    assert all(point["step_ns"] > 0 for point in seen.values())
+
+
+def test_a_gpu_that_is_not_there_is_one_sentence(tmp_path):
+    import torch
+
+    if torch.cuda.is_available():
+        pytest.skip("there is one")
+    with pytest.raises(ExperimentError):
+        feeding_here.measure(Progress(results_dir=tmp_path), feeds=(NONE,))
 
 
 # --- what is compared -----------------------------------------------------------------------------------------------

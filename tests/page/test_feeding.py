@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpututor.page.feeding import columns, epoch_columns, feeding_in, thread_rows
+from gpututor.page.feeding import feeding_in
+from gpututor.page.feeding_tables import columns, epoch_columns, thread_rows
 
 MS = 1e6
 SWEEP_MS = {0: 80, 1: 60, 2: 30, 4: 29}
@@ -19,7 +20,15 @@ def point(key, step_ms, x=None):
 
 
 def told(key, **changed):
-    about = {"key": key, "wait_ns": 60 * MS, "cpu_cores": 1.5, "lag_share": 0.0, "n_workers": 2, "n_threads": 6}
+    about = {
+        "key": key,
+        "wait_ns": 60 * MS,
+        "wait_cpu_ns": 55 * MS,
+        "cpu_cores": 1.5,
+        "lag_share": 0.0,
+        "n_workers": 2,
+        "n_threads": 6,
+    }
     return about | {"who": [0, 1], "first_ns": [90 * MS, 80 * MS], "epoch_ns": [300 * MS, 290 * MS]} | changed
 
 
@@ -75,19 +84,38 @@ def test_cores_enough_are_named_too():
 
 
 def test_dots_above_the_line_are_named():
-    assert drawn().off_said.startswith("With 4 workers the dots lie above")  # 29 ms, where the law says 20
+    assert drawn().off_said.startswith("With 4 workers the circles lie above")  # 29 ms, where the law says 20
 
 
 def test_dots_on_the_line_are_said_to_be_there():
-    assert drawn({0: 80, 1: 60, 2: 31, 4: 21}).off_said == "The dots follow the line."
+    assert drawn({0: 80, 1: 60, 2: 31, 4: 21}).off_said == "The circles follow the line."
 
 
-def test_a_crowded_processor_is_told():
+def test_dots_below_the_line_say_that_the_line_was_measured_in_a_crowd():
+    assert "2 workers they lie below it" in drawn({0: 80, 1: 60, 2: 21, 4: 21}).off_said  # 21 ms, where the law says 30
+
+
+def test_a_quiet_run_has_no_warning():
+    assert not drawn().noise_said
+
+
+def test_cores_that_others_had_are_told():
+    fed = drawn()
+    fed.told["workers-0"]["wait_cpu_ns"] = 30 * MS
+
+    assert f"is 30.0{NBSP}ms of work and took 60.0{NBSP}ms" in fed.noise_said
+
+
+def test_a_simulation_that_fell_behind_is_told():
     fed = drawn()
     fed.told["workers-2"]["lag_share"] = 0.25
 
-    assert f"25{NBSP}%" in fed.lag_said
-    assert not drawn().lag_said
+    assert f"25{NBSP}%" in fed.noise_said
+
+
+def test_enough_says_what_it_gives_up():
+    assert f"With workers 2, 30.0{NBSP}ms" in drawn().enough_said
+    assert "None with fewer" in drawn({0: 80, 1: 60, 2: 40, 4: 20}).enough_said
 
 
 # --- the settings ----------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Exercise 8.2 in the learner's process: batches in pinned memory, a network that learns, and what the loop launched."""
+"""Exercise 8.2 in the learner's process: batches in pinned memory, weights to learn, and the loop's launches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(function: Callable[..., Any], machine: str, n_batches: int, batch: int, 
 
 
 def drawn(n_batches: int, batch: int, side: int, seed: int) -> tuple[list[Any], Any]:
-    """The batches, bytes (batch, 3, side, side) on the host, and the weights (numbers of a picture, `WIDTH`) in fp32."""
+    """Batches of bytes (batch, 3, side, side), and weights (numbers of a picture, `WIDTH`) in fp32, on the host."""
     dice = np.random.default_rng(seed)
     shape = (batch, 3, side, side)
     pictures = [dice.integers(0, 256, shape, dtype=np.uint8) for _ in range(n_batches)]
@@ -53,9 +53,9 @@ def learner(weights: Any, shape: tuple[int, ...]) -> Callable[[Any], Any]:
     from gpututor.timeline import Activity
 
     def learn(x: Any) -> Any:
-        seen = (tuple(x.shape), x.dtype, x.device.type)
-        if seen[0] != shape or x.dtype != torch.float32 or x.device.type == "cpu":
-            raise TypeError(f"learn takes float32 of shape {shape} on the card, and got {x.dtype} {seen[0]} on {seen[2]}")
+        if tuple(x.shape) != shape or x.dtype != torch.float32 or x.device.type == "cpu":
+            got = f"{x.dtype} of shape {tuple(x.shape)} on {x.device.type}"
+            raise TypeError(f"learn takes float32 of shape {shape} on the card, and got {got}")
         current.session.account(HostWork(Activity.PYTHON, LEARNS, 0))
         flat = x.flatten(1)
         scores = flat @ weights
