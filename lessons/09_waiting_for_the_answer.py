@@ -186,8 +186,8 @@ def moved(found):
     mo.md(f"""
     ## The wait that moves
 
-    The host must wait somewhere, because the card isn't done. Say the batch is copied the ordinary way: without pinned
-    memory, `.to(device)` waits too. {found.moved_said} Whoever trusts the stopwatch now mends the loading.
+    Where the card needs longer, the host must wait somewhere. Say the batch is copied the ordinary way: without pinned
+    memory, `.to(device)` waits too. {found.moved_said}
     """)
     return
 

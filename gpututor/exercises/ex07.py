@@ -155,7 +155,7 @@ BATCHES = Exercise(
     ),
     judge_batches,
     starter=STARTER,
-    x_title="rows in a batch",
+    x_title="rows in a batch (upright: calls of torch for it)",
 )
 
 RECALL = (

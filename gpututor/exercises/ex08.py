@@ -120,13 +120,14 @@ def _said(checks: tuple[Check, ...], theirs: Points, ours: Points) -> Judged:
         ("The losses are others than those of the six batches in order, each divided by 255.", 1),
         ("More than a byte a value crosses the link: something is converted before the copy.", 1),
         ("The host stands still at a copy or a wait. Pinned memory alone doesn't let it go on.", 2),
-        ("Each copy stands in line with the kernels. Which stream is it in, and when is it asked for?", 3),
+        ("Copies still run while the card has nothing to do. In which stream are they, and from when on?", 3),
         ("A batch is used before its copy is sure to be over; on a card this learns from whatever is there.", 3),
     )
     for check, (text, hint) in zip(checks, misses, strict=True):
         if not check.holds:
             return Judged("partial" if checks[0].holds else "wrong", text, checks, theirs, ours, hint)
-    return Judged("right", "Only the first copy is seen. All others run while the card works.", checks, theirs, ours)
+    text = "Hardly more than the first copy is seen. The others run while the card works."
+    return Judged("right", text, checks, theirs, ours)
 
 
 @lru_cache(maxsize=4)
@@ -162,7 +163,7 @@ AHEAD = Exercise(
     "code",
     "This loop is right, and the card waits for every batch. Rewrite it: the same losses, a byte a value across the "
     "link, and every copy but the first one hidden under the card's work. The line shows how long each copy keeps the "
-    "card waiting; the circles are ours.",
+    "card waiting; the circles are the least there can be.",
     (
         "What is the smallest thing that can cross the link? Convert it where it arrives.",
         _FREE,

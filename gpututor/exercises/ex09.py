@@ -83,8 +83,8 @@ def judge_most(answer: Any, case: Case) -> Judged:
         (right * 1e3, "That looks like microseconds. Asked are milliseconds."),
     )
     said = (
-        f"The step can't be shorter than the longer of the two. The run saved {duration(case['saved_ms'] * 1e6)}; what "
-        "is missing are the small gaps between kernels, which no reading causes."
+        f"The step can't be shorter than the longer of the two. The run saved {duration(case['saved_ms'] * 1e6)}; "
+        "small gaps between kernels, and the wait when the run ends, are there in any case."
     )
     return judge_number(
         str(answer),

@@ -8,7 +8,7 @@ losses agree to the bit.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,8 +29,6 @@ N_FILES = 2_048  # 8 batches; writing them takes a fifth of a second
 KEPT_ALONE = 4
 KEPT_WITH_WORKERS = 12  # two workers have up to four batches ready; a stretch must be long against that
 N_FILE_STEPS = 24  # reading a file a row takes some 10 ms a step
-
-Batches = Callable[["torch.device"], Iterable[Any]]
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "workers": ("rows-0", "rows-1", "rows-2", "batch-0", "batch-1", "batch-2"),
@@ -93,60 +91,59 @@ def measure(progress: Progress, *, device: str = "cuda", n_steps: int = 64) -> d
     return sweeps.measure(progress, of_the_table(), what=WHAT, device=device, n_steps=n_steps, n_warmup=16)
 
 
-# --- variants --------------------------------------------------------------------------------------------------------
+# --- variants: each names a function of jobs.handing_out, and what it is called with ----------------------------------
 
 
 def of_the_table() -> list[Variant]:
     """Row by row and batch by batch, with 0, 1 and 2 workers; by hand; as slices; on the card; and a larger batch."""
-    by_row = [_variant(f"rows-{w}", f"Row by row, {_workers(w)}", _rows(w), x=w) for w in (0, 1, 2)]
-    by_batch = [_variant(f"batch-{w}", f"A batch at once, {_workers(w)}", _batch(w), x=w) for w in (0, 1, 2)]
     return [
-        *by_row,
-        *by_batch,
-        _variant("index", "Indexed by hand, no loader", _by_hand()),
-        _variant("slice", "Shuffled once an epoch, then sliced", _sliced),
-        _variant("card", "The whole table on the card", _by_hand(on_card=True)),
-        _variant("rows-large", "Row by row, a larger batch", _rows(0, LARGE_BATCH), batch=LARGE_BATCH),
+        *(_variant(f"rows-{n}", f"Row by row, {_workers(n)}", "row_by_row", x=n, n_workers=n) for n in (0, 1, 2)),
+        *(_variant(f"batch-{n}", f"A batch at once, {_workers(n)}", "at_once", x=n, n_workers=n) for n in (0, 1, 2)),
+        _variant("index", "Indexed by hand, no loader", "by_hand"),
+        _variant("slice", "Shuffled once an epoch, then sliced", "sliced"),
+        _variant("card", "The whole table on the card", "by_hand", on_card=True),
+        _variant("rows-large", "Row by row, a larger batch", "row_by_row", n_samples=LARGE_BATCH, batch=LARGE_BATCH),
     ]
 
 
 def of_samplers() -> list[Variant]:
     """Weighted drawing and a list of indices, each row by row and by the batch."""
     return [
-        _variant("weighted-rows", "Weighted sampler, row by row", _weighted(by_batch=False)),
-        _variant("weighted-batch", "Weighted sampler, a batch at once", _weighted(by_batch=True)),
-        _variant("subset-rows", "Half the table as a list of indices", _half(by_batch=False)),
-        _variant("subset-batch", "The same half, a batch at once", _half(by_batch=True)),
+        _variant("weighted-rows", "Weighted sampler, row by row", "weighted", by_batch=False),
+        _variant("weighted-batch", "Weighted sampler, a batch at once", "weighted", by_batch=True),
+        _variant("subset-rows", "Half the table as a list of indices", "half", by_batch=False),
+        _variant("subset-batch", "The same half, a batch at once", "half", by_batch=True),
     ]
 
 
 def of_arrays() -> list[Variant]:
     """The table as a list of small arrays, made into a batch in two ways, and as one array."""
     return [
-        _variant("arrays-tensor", "A list of arrays, torch.tensor(list)", _arrays("tensor_of_list")),
-        _variant("arrays-stack", "A list of arrays, np.stack first", _arrays("stacked_first")),
-        _variant("array-one", "One array", _by_hand()),
+        _variant("arrays-tensor", "A list of arrays, torch.tensor(list)", "arrays", stacked=False),
+        _variant("arrays-stack", "A list of arrays, np.stack first", "arrays", stacked=True),
+        _variant("array-one", "One array", "by_hand"),
     ]
 
 
 def of_texts() -> list[Variant]:
     """Texts that are cut into tokens while training, with no worker and with two, and texts that were cut before."""
     return [
-        _variant("text-loop", "Tokens made in the loop", _texts(0), text=True),
-        _variant("text-loop-2", "Tokens made by two workers", _texts(2), x=2, text=True),
-        _variant("text-before", "Tokens made once, before", _tokenized, text=True),
+        _variant("text-loop", "Tokens made in the loop", "texts", text=True),
+        _variant("text-loop-2", "Tokens made by two workers", "texts", x=2, text=True, n_workers=2),
+        _variant("text-before", "Tokens made once, before", "tokenized", text=True),
     ]
 
 
-def of_files(folder: Path, n_steps: int = N_FILE_STEPS) -> list[Variant]:
+def of_files(folder: Path, n_steps: int = N_FILE_STEPS, n_files: int = N_FILES) -> list[Variant]:
     """Each row a small file of its own, read with no worker and with two, and all rows in one file.
 
     The files are written into `folder` when the first of them is made.
     """
+    at: dict[str, Any] = {"folder": folder, "n_files": n_files}
     return [
-        _variant("files-0", "A file a row, no workers", _files(folder, 0), n_steps=n_steps),
-        _variant("files-2", "A file a row, two workers", _files(folder, 2), x=2, n_steps=n_steps),
-        _variant("file-one", "One file for all rows", _one_file(folder), n_steps=n_steps),
+        _variant("files-0", "A file a row, no workers", "files", n_steps=n_steps, **at),
+        _variant("files-2", "A file a row, two workers", "files", x=2, n_steps=n_steps, n_workers=2, **at),
+        _variant("file-one", "One file for all rows", "one_file", n_steps=n_steps, **at),
     ]
 
 
@@ -162,184 +159,24 @@ def _workers(n: int) -> str:
 def _variant(
     key: str,
     label: str,
-    batches: Batches,
+    way: str,
     *,
     x: float | None = None,
-    batch: int = BATCH,
+    n_samples: int = BATCH,
     text: bool = False,
     n_steps: int | None = None,
+    **options: Any,
 ) -> Variant:
-    return Variant(key, label, lambda device: _steps(device, batches, text), x, batch, n_steps)
+    return Variant(key, label, lambda device: _steps(device, way, text, options), x, n_samples, n_steps)
 
 
-def _steps(device: torch.device, batches: Batches, text: bool) -> Step:
+def _steps(device: torch.device, way: str, text: bool, options: Mapping[str, Any]) -> Step:
     import torch
 
-    from gpututor.jobs import in_memory
+    from gpututor.jobs import handing_out, in_memory
 
     torch.manual_seed(in_memory.SEED)
     net: nn.Module = in_memory.TextNet() if text else in_memory.table_net()
     training = in_memory.Training(net, device, rate=0.5 if text else 0.05)
-    source = in_memory.endless(batches(device))
+    source = in_memory.endless(getattr(handing_out, way)(device, **options))
     return lambda k: training.step(*next(source))
-
-
-# --- where a variant's batches come from: each gives the endless epochs of one loader ---------------------------------
-
-
-def _rows(n_workers: int, batch: int = BATCH) -> Batches:
-    def batches(device: torch.device) -> Iterable[Any]:
-        from torch.utils.data import DataLoader, TensorDataset
-
-        from gpututor.jobs import in_memory
-
-        x, y = in_memory.table()
-        order = in_memory.Order(len(x))
-        kept = n_workers > 0
-        return DataLoader(TensorDataset(x, y), batch, sampler=order, num_workers=n_workers, persistent_workers=kept)
-
-    return batches
-
-
-def _batch(n_workers: int) -> Batches:
-    def batches(device: torch.device) -> Iterable[Any]:
-        from torch.utils.data import DataLoader
-
-        from gpututor.jobs.in_memory import ByBatch, Order, as_it_is, table
-
-        data = ByBatch(*table())
-        return DataLoader(
-            data,
-            BATCH,
-            sampler=Order(len(data)),
-            collate_fn=as_it_is,
-            num_workers=n_workers,
-            persistent_workers=n_workers > 0,
-        )
-
-    return batches
-
-
-def _by_hand(*, on_card: bool = False) -> Batches:
-    def batches(device: torch.device) -> Iterable[Any]:
-        from gpututor.jobs.in_memory import BATCH, ByHand, Order, table
-
-        x, y = table()
-        order = Order(len(x))
-        return ByHand(x.to(device), y.to(device), BATCH, order) if on_card else ByHand(x, y, BATCH, order)
-
-    return batches
-
-
-def _sliced(device: torch.device) -> Iterable[Any]:
-    from gpututor.jobs.in_memory import BATCH, Order, Slices, table
-
-    x, y = table()
-    return Slices(x, y, BATCH, Order(len(x)))
-
-
-def _weighted(*, by_batch: bool) -> Batches:
-    def batches(device: torch.device) -> Iterable[Any]:
-        import torch
-        from torch.utils.data import BatchSampler, DataLoader, TensorDataset, WeightedRandomSampler
-
-        from gpututor.jobs.in_memory import SEED, table
-
-        x, y = table()
-        own = torch.Generator().manual_seed(SEED)
-        weights = (1 + y.abs()).squeeze(1).tolist()
-        drawn = WeightedRandomSampler(weights, len(x), generator=own)
-        data = TensorDataset(x, y)
-        if by_batch:  # a sampler of whole batches, and no batching by the loader
-            return DataLoader(data, batch_size=None, sampler=BatchSampler(drawn, BATCH, drop_last=False))
-        return DataLoader(data, BATCH, sampler=drawn)
-
-    return batches
-
-
-def _half(*, by_batch: bool) -> Batches:
-    def batches(device: torch.device) -> Iterable[Any]:
-        from torch.utils.data import DataLoader, Subset, TensorDataset
-
-        from gpututor.jobs.in_memory import ByHand, Order, table
-
-        x, y = table()
-        chosen = list(range(0, len(x), 2))
-        order = Order(len(chosen))
-        if by_batch:
-            return ByHand(x[chosen], y[chosen], BATCH, order)
-        return DataLoader(Subset(TensorDataset(x, y), chosen), BATCH, sampler=order)
-
-    return batches
-
-
-def _arrays(collate: str) -> Batches:
-    def batches(device: torch.device) -> Iterable[Any]:
-        from torch.utils.data import DataLoader
-
-        from gpututor.jobs import in_memory
-
-        data = in_memory.Rows(*in_memory.table())
-        return DataLoader(data, BATCH, sampler=in_memory.Order(len(data)), collate_fn=getattr(in_memory, collate))
-
-    return batches
-
-
-def _texts(n_workers: int) -> Batches:
-    def batches(device: torch.device) -> Iterable[Any]:
-        from torch.utils.data import DataLoader
-
-        from gpututor.jobs.in_memory import Order, Texts, texts
-
-        data = Texts(*texts())
-        kept = n_workers > 0
-        return DataLoader(data, BATCH, sampler=Order(len(data)), num_workers=n_workers, persistent_workers=kept)
-
-    return batches
-
-
-def _tokenized(device: torch.device) -> Iterable[Any]:
-    import torch
-
-    from gpututor.jobs.in_memory import ByHand, Order, texts, tokens, vocabulary
-
-    written, y = texts()
-    known = vocabulary()
-    return ByHand(torch.tensor([tokens(text, known) for text in written]), y, BATCH, Order(len(written)))
-
-
-def _files(folder: Path, n_workers: int) -> Batches:
-    def batches(device: torch.device) -> Iterable[Any]:
-        from torch.utils.data import DataLoader
-
-        from gpututor.jobs.in_memory import Files, Order
-
-        data = Files(folder, _written(folder))
-        kept = n_workers > 0
-        return DataLoader(data, BATCH, sampler=Order(len(data)), num_workers=n_workers, persistent_workers=kept)
-
-    return batches
-
-
-def _one_file(folder: Path) -> Batches:
-    def batches(device: torch.device) -> Iterable[Any]:
-        import numpy as np
-        import torch
-
-        from gpututor.jobs.in_memory import ByHand, Order
-
-        y = _written(folder)
-        x = torch.from_numpy(np.load(folder / "table.npy"))
-        return ByHand(x, y, BATCH, Order(len(x)))
-
-    return batches
-
-
-def _written(folder: Path) -> torch.Tensor:
-    """The labels of the rows in the folder, which are written there at the first call."""
-    from gpututor.jobs.in_memory import table, write_files
-
-    x, y = table(N_FILES)
-    if not (folder / "table.npy").exists():
-        write_files(x, folder)
-    return y

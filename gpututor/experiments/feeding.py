@@ -14,10 +14,12 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
+from gpututor.experiments.calm import calm_stretch
 from gpututor.experiments.fed import Fed, Train, Watch, feed_training, no_worker_left, teller
 from gpututor.experiments.feeds import BATCH, Feed, others, start_methods, sweep, usable_cores
 from gpututor.lab.lock import measuring
@@ -57,7 +59,8 @@ def run(
 ) -> dict[str, Any]:
     """Train from files on `machine`'s simulated card, paced, once for each way of feeding; `thinned` makes them short.
 
-    Gives "points", a dict for each way: those of `sweeps.simulate` (step_ns is a steady step's mean) with n_workers,
+    Gives "points", a dict for each way: those of `sweeps.simulate` (step_ns is the mean of a calm stretch of steady
+    steps, mean_step_ns that of all) with n_workers,
     wait_ns (the part of it spent waiting for input), wait_cpu_ns (this process's CPU time in that), first_ns and
     epoch_ns by epoch, who (workers that made a batch), cpu_cores, system_cores, n_threads and lag_share (how far the
     simulation fell behind this computer's clock); "tapes", files of the steady steps by key; "learned", losses of a
@@ -119,12 +122,22 @@ def about(feed: Feed) -> dict[str, Any]:
     return told
 
 
-def seen(fed: Fed) -> dict[str, Any]:
-    """What a point holds once it was run."""
+def calm_steps(fed: Fed, n_calm: int | None) -> slice:
+    """Which of the steady steps are kept: a calm stretch of so many, or all."""
+    n_steps = len(fed.step_ns)
+    if n_calm is None or n_calm >= n_steps:
+        return slice(0, n_steps)
+    first = calm_stretch([0, *accumulate(fed.step_ns)], n_calm)
+    return slice(first, first + n_calm)
+
+
+def seen(fed: Fed, kept: slice) -> dict[str, Any]:
+    """What a point holds once it was run, by the steady steps that are kept."""
     told: dict[str, Any] = {"first_ns": fed.first_ns, "epoch_ns": fed.epoch_ns, "who": sorted(set(fed.who))}
     told |= {"cpu_cores": fed.cpu_cores, "system_cores": fed.system_cores, "n_threads": fed.n_threads}
     if fed.step_ns:
-        told |= {"step_ns": mean(fed.step_ns), "wait_ns": mean(fed.wait_ns), "wait_cpu_ns": mean(fed.wait_cpu_ns)}
+        told |= {"step_ns": mean(fed.step_ns[kept]), "wait_ns": mean(fed.wait_ns[kept])}
+        told |= {"wait_cpu_ns": mean(fed.wait_cpu_ns[kept]), "mean_step_ns": mean(fed.step_ns)}
     return told
 
 
@@ -178,10 +191,11 @@ def _simulated(
         pictures = Photographs(paths, feed.n_pictures, smoothed=feed.smoothed, halved=feed.halved)
         fed = feed_training(feed, pictures, train, watch)
         (first, began_ns, before_ns), (last, ended_ns, after_ns) = marks
-        told |= seen(fed) | {"memory_bytes": sim.memory.peak_bytes}
+        kept = calm_steps(fed, feed.n_calm)
+        told |= seen(fed, kept) | {"memory_bytes": sim.memory.peak_bytes}
         told["lag_share"] = (after_ns - before_ns) / max(1, ended_ns - began_ns)
         tape = Tape(feed.label, sim.tape.entries[first:last], [None] * len(fed.step_ns), clock="paced")
-    return told, tape
+    return told, tape.steps(kept.start, kept.stop)
 
 
 def resnet18() -> nn.Module:

@@ -57,7 +57,9 @@ def measure(
                     raise
                 break
             n_before += feed.n_steps
-            points.append(about(feed) | seen(fed) | {"step_ns": statistics.median(fed.step_ns)})
+            points.append(
+                about(feed) | seen(fed, slice(0, len(fed.step_ns))) | {"step_ns": statistics.median(fed.step_ns)}
+            )
     return data
 
 

@@ -19,7 +19,8 @@ N_BLURRED_SKIPPED, N_BLURRED = 2, 4  # steps with pictures that are blurred too,
 class Feed:
     """One way to feed the training: what a DataLoader is made with, and which steps of it count.
 
-    `n_batches` are the batches of an epoch and `n_skipped` those at the begin of each that aren't counted as steady.
+    `n_batches` are the batches of an epoch and `n_skipped` those at its begin that aren't counted as steady. Of the
+    steady steps a calm stretch of `n_calm` is kept, or all: other programs take the cores now and then.
     `ends` says that an epoch is read to its end; else the loader has more batches than are used, so that its workers
     stay at work. `start` is how worker processes are started ("fork", "spawn"; the system's own way without),
     `threads` how many each may use in torch. `smoothed` and `halved` are the photographs'. `x` is its place on the
@@ -32,6 +33,7 @@ class Feed:
     n_batches: int
     batch: int
     n_skipped: int = 0
+    n_calm: int | None = None
     prefetch: int | None = None
     persistent: bool = False
     start: str | None = None
@@ -81,6 +83,7 @@ def sweep(n_cores: int, thinned: int = 1) -> list[Feed]:
             n_skipped + n_kept,
             BATCH,
             n_skipped,
+            n_kept // 2,
             x=n,
         )
         for n in counts
@@ -99,8 +102,9 @@ def others(n_cores: int, thinned: int = 1) -> list[Feed]:
     """
     n_skipped, n_kept = _thinned(thinned)
     n = max(2, min(n_cores, WORKERS[-1]))
-    steady = Feed("", "", n, n_skipped + n_kept // 2, BATCH, n_skipped)
-    blurred = replace(steady, smoothed=True, n_skipped=N_BLURRED_SKIPPED, n_batches=N_BLURRED_SKIPPED + N_BLURRED)
+    steady = Feed("", "", n, n_skipped + n_kept // 2, BATCH, n_skipped, n_kept // 4)
+    n_blurred = N_BLURRED_SKIPPED + N_BLURRED
+    blurred = replace(steady, smoothed=True, n_skipped=N_BLURRED_SKIPPED, n_batches=n_blurred, n_calm=None)
     few = Feed("", "", n, n, 2 * BATCH, ends=True)
     epochs = Feed("", "", 1, N_SHORT, BATCH, n_epochs=N_EPOCHS, ends=True)
     n_threads = max(2, n_cores)  # what OpenCV and OpenMP take in each process, unless told otherwise

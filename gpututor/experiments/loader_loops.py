@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 N_TIMES = 3  # at least; a short loop is done again until it was given this time, or so often
-WITHIN_S, MOST_TIMES = 0.3, 100
+WITHIN_S, MOST_TIMES = 0.3, 20
 SMALL = (10_000, 5, 256)  # rows, columns, batch of the script in the thread pytorch#10260
 WIDER = (20_000, 20, 256)  # of the one in pytorch#106704
 PETASTORM_BATCH = 1_000  # one of the batches in the table of petastorm#492

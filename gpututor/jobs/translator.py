@@ -8,6 +8,7 @@ as many words, so that times can be compared.
 from __future__ import annotations
 
 import random
+from functools import lru_cache
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own habit
@@ -75,6 +76,10 @@ class Writer(nn.Module):
         return torch.log_softmax(self.out(output[0]), dim=1), state
 
 
+_drawn = lru_cache(maxsize=2)(draw)
+
+
+@lru_cache(maxsize=2)
 def sentences(pairs: tuple[Pair, ...]) -> tuple[Tensor, Tensor]:
     """Word numbers (length, sentences) of the pairs of one length, in French and in English, each with its end mark."""
     fitting = [
@@ -89,7 +94,10 @@ def sentences(pairs: tuple[Pair, ...]) -> tuple[Tensor, Tensor]:
 
 
 class TranslatorJob:
-    """A translator of one size with its sentences and optimizers on one device; sets torch's global seed."""
+    """A translator of one size with its sentences and optimizers on one device; calling it trains a step.
+
+    Sets torch's global seed.
+    """
 
     def __init__(
         self,
@@ -102,7 +110,7 @@ class TranslatorJob:
         seed: int = 0,
     ) -> None:
         self.device, self.hidden, self.layers, self.batch = device, hidden, layers, batch
-        french, english = sentences(draw(seed))
+        french, english = sentences(_drawn(seed))
         order = list(range(french.shape[1]))
         random.Random(seed).shuffle(order)
         self._french, self._english = french[:, order].to(device), english[:, order].to(device)
@@ -111,7 +119,7 @@ class TranslatorJob:
         self.writer = Writer(hidden, layers, a_call_each=a_call_each).to(device)
         self._sgd = [torch.optim.SGD(half.parameters(), lr=LEARNING_RATE) for half in (self.reader, self.writer)]
 
-    def step(self, k: int) -> Tensor:
+    def __call__(self, k: int) -> Tensor:
         """Train on the k-th batch of sentences; the mean loss of a word, left on the device."""
         for half in self._sgd:
             half.zero_grad()

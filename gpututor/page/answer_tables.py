@@ -42,7 +42,7 @@ UNCHANGED = 0.03  # where they saw no change at all
 def loop_picture(lines: Sequence[str]) -> str:
     """The question as a picture: the lines of a loop, a bar beside each, the last one hatched with a question mark."""
     rows = "".join(
-        f'<div style="display:grid;grid-template-columns:11.5rem 1fr;gap:.8rem;align-items:center;min-height:1.7rem">'
+        f'<div style="display:grid;grid-template-columns:12.7rem 1fr;gap:.8rem;align-items:center;min-height:1.7rem">'
         f'<code style="white-space:nowrap">{escape(line)}</code>{ASKED if k == len(lines) - 1 else KNOWN}</div>'
         for k, line in enumerate(lines)
     )
@@ -85,8 +85,8 @@ def _longer(answers: Answers, key: str, base: str) -> str:
         return ""
     more = answers.longer_share(key, base)
     if more > 1:
-        return f" · {1 + more:.0f} times as long"
-    return f" · {'+' if more >= 0 else '−'}{percent(abs(more))}"
+        return f" ({1 + more:.0f} times)"
+    return f" ({'+' if more >= 0 else '−'}{percent(abs(more))})"
 
 
 def after_first_answer(step: Timeline) -> dict[str, tuple[int, int]]:
@@ -150,7 +150,8 @@ def _thread(theirs: Reference, ours: float) -> str:
     seen = " to ".join(_amount(theirs, value) for value in sorted(theirs.values))
     return (
         f'<tr><th scope="row">{escape(theirs.what)}<small>{escape(theirs.source)} · {escape(theirs.note)}</small></th>'
-        f"<td>{seen}</td><td><b>{_amount(theirs, ours)}</b></td>"
+        f'<td><span class="gt-only-narrow">They saw</span>{seen}</td>'
+        f'<td><span class="gt-only-narrow">Here</span><b>{_amount(theirs, ours)}</b></td>'
         f'<td style="white-space:nowrap">{agree(theirs, ours)}</td></tr>'
     )
 

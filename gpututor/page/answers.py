@@ -103,7 +103,8 @@ class Answers:
         return (
             f"Now delete `.item()`: the batch's line goes from {percent(before.batch_share)} to "
             f"{percent(after.batch_share)} of the step, for a copy that takes {duration(after.copy_ns)}. The step goes "
-            f"from {duration(before.step_ns)} to {duration(after.step_ns)}."
+            f"from {duration(before.step_ns)} to {duration(after.step_ns)}. Whoever trusts the stopwatch now mends the "
+            "loading."
         )
 
     @property

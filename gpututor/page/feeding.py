@@ -102,10 +102,8 @@ class Feeding:
     def law_said(self) -> str:
         """How many workers the law asks for, and whether this computer can give them."""
         asked = enough_workers(self.load_ns, self.compute_ns)
-        said = (
-            f"{self.load_ns / self.compute_ns:.1f} batches' worth of decoding fit into one step, so the law asks for "
-        )
-        said += f"{asked} worker{'' if asked == 1 else 's'}"
+        times = self.load_ns / self.compute_ns
+        said = f"Decoding takes {times:.1f} times as long as the rest, so the law asks for {_counted(asked, 'worker')}"
         if asked > self.n_cores:
             return f"{said}. This computer has {_cores(self.n_cores)}: here the loader stays the slower of the two."
         return f"{said}, and this computer has {_cores(self.n_cores)}."

@@ -136,15 +136,12 @@ class Found:
         if self.hand_over_ns < SAME * self.step_ns("batch-0"):
             return f"With batches that take no work, a worker adds next to nothing here; {outcome}."
         pays, did = self.work_ns > self.hand_over_ns, with_one < without * (1 - SAME)
-        said = "So a worker should pay" if pays else "So a worker can't pay"
+        said = f"With batches that take no work, a worker adds $h$ = {duration(self.hand_over_ns)}. "
+        if self.row_ns:
+            said += f"Some {self.hand_over_ns / self.row_ns:,.0f} such rows a batch break even, so with {BATCH} "
+        said += ("a" if self.row_ns else "A") + (" worker should pay" if pays else " worker can't pay")
         doubt = "" if pays == did else ". Near the edge, cores and what else runs on them decide"
-        edge = (
-            f", some {self.hand_over_ns / self.row_ns:,.0f} such rows a batch would break even" if self.row_ns else ""
-        )
-        return (
-            f"With batches that take no work, a worker adds $h$ = {duration(self.hand_over_ns)}. {said}{edge}; "
-            f"{outcome}{doubt}."
-        )
+        return f"{said}; {outcome}{doubt}."
 
     @property
     def elsewhere_said(self) -> str:

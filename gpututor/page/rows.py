@@ -18,14 +18,14 @@ def rows_to_batch(rows: str, batch: str) -> str:
     )
     bar_x = width + 96
     return (
-        f'<svg class="gt-rows" viewBox="0 0 {bar_x + 110} {height + 26}" role="img" '
+        f'<svg class="gt-rows" viewBox="0 0 {bar_x + 100} {height + 32}" role="img" '
         f'aria-label="{escape(rows)} become {escape(batch)}; how, is the question" '
-        'style="width:100%;max-width:36rem;height:auto;margin-top:1rem" font-family="var(--text-font)" font-size="15">'
+        'style="width:100%;max-width:36rem;height:auto;margin-top:1rem" font-family="var(--text-font)" font-size="19">'
         f'<g fill="var(--gt-busy)">{squares}<rect x="{bar_x}" y="0" width="22" height="{height}" rx="3"/></g>'
         f'<g stroke="currentColor" stroke-width="1.5" fill="none" opacity="0.6">'
         f'<path d="M{width + 12} {height / 2}H{bar_x - 14}m-7 -6l7 6l-7 6"/></g>'
         f'<text x="{(width + bar_x) / 2}" y="{height / 2 - 8}" text-anchor="middle" fill="currentColor" '
-        f'font-size="20" font-weight="700">?</text>'
-        f'<text x="0" y="{height + 20}" fill="currentColor">{escape(rows)}</text>'
-        f'<text x="{bar_x}" y="{height + 20}" fill="currentColor">{escape(batch)}</text></svg>'
+        f'font-size="24" font-weight="700">?</text>'
+        f'<text x="0" y="{height + 24}" fill="currentColor">{escape(rows)}</text>'
+        f'<text x="{bar_x}" y="{height + 24}" fill="currentColor">{escape(batch)}</text></svg>'
     )

@@ -11,6 +11,9 @@ from gpututor.page.parts import escape
 from gpututor.page.sweep import Point
 from gpututor.text import duration
 
+COLUMNS = '<colgroup><col style="width:23%"><col><col style="width:6rem"><col></colgroup>'
+"""The same for each table, so that bars of tables below each other begin in one line."""
+
 
 def step_bars(points: Sequence[Point], said: Callable[[Point], str], *, heading: str = "") -> str:
     """A line a variant: its label, its bar on the scale of the longest one, its step, and what `said` says; as HTML.
@@ -24,7 +27,7 @@ def step_bars(points: Sequence[Point], said: Callable[[Point], str], *, heading:
     shown = [account for account in (Account.BUSY_UNSPLIT, *IDLE) if account in seen]
     head = f'<p class="gt-note" style="margin:.6rem 0 .1rem">{escape(heading)}</p>' if heading else legend(shown)
     return (
-        f'{head}<table class="gt-ledger"><caption class="gt-hidden">One step of each variant</caption>'
+        f'{head}<table class="gt-ledger"><caption class="gt-hidden">One step of each variant</caption>{COLUMNS}'
         '<thead class="gt-hidden"><tr><th scope="col">Variant</th><th scope="col">Bar</th><th scope="col">Step</th>'
         f'<th scope="col">Besides</th></tr></thead><tbody>{lines}</tbody></table>'
     )

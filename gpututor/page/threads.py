@@ -47,8 +47,14 @@ def threads_table(rows: Sequence[tuple[Reference, float | None]]) -> str:
 def _line(theirs: Reference, ours: float | None) -> str:
     return (
         f'<tr><th scope="row">{escape(theirs.what)}<small>{escape(theirs.source)} · {escape(theirs.note)}</small></th>'
-        f"<td>{_times(theirs.value)}</td><td><b>{_times(ours)}</b></td><td>{verdict(theirs.value, ours)}</td></tr>"
+        f"<td>{_narrow('They saw')}{_times(theirs.value)}</td><td>{_narrow('Here')}<b>{_times(ours)}</b></td>"
+        f"<td>{verdict(theirs.value, ours)}</td></tr>"
     )
+
+
+def _narrow(title: str) -> str:
+    """A column's title where a phone shows no head of the table."""
+    return f'<span class="gt-only-narrow">{title}</span>'
 
 
 def _times(ratio: float | None) -> str:

@@ -269,7 +269,7 @@ def enter(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
     return run(op, args, kwargs) if watch is None else watch.run(run, op, args, kwargs)
 
 
-def dispatch(cls: Any, op: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+def dispatch(op: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
     """Torch's entry for ops on `SimTensor`; another tensor class among the arguments goes first."""
     if len(types) != 1:
         return NotImplemented
@@ -277,4 +277,5 @@ def dispatch(cls: Any, op: Any, types: Any, args: tuple[Any, ...] = (), kwargs: 
     return run(op, args, kwargs) if watch is None else watch.run(run, op, args, kwargs)
 
 
-SimTensor.__torch_dispatch__ = classmethod(dispatch)  # type: ignore[assignment]
+# torch looks it up for each op and each new tensor; a class method would be bound anew each time
+SimTensor.__torch_dispatch__ = staticmethod(dispatch)  # type: ignore[assignment]

@@ -53,9 +53,8 @@ def test_what_is_compared_elsewhere_sees_the_same_batches_too(variants):
     assert len({tuple(losses(variant, 2)) for variant in variants}) == 1
 
 
-def test_a_file_a_row_and_one_file_hold_the_same(tmp_path, monkeypatch):
-    monkeypatch.setattr(data_in_memory, "N_FILES", 300)
-    per_row, _, whole = data_in_memory.of_files(tmp_path)
+def test_a_file_a_row_and_one_file_hold_the_same(tmp_path):
+    per_row, _, whole = data_in_memory.of_files(tmp_path, n_files=300)
 
     assert losses(per_row) == losses(whole)
     assert len(list(tmp_path.iterdir())) == 301
@@ -186,7 +185,6 @@ def test_a_whole_run_has_the_threads_scripts_besides(tmp_path, small, monkeypatc
     monkeypatch.setattr(data_in_memory, "of_the_table", lambda: [TABLE["rows-0"]])
     for name in ("of_samplers", "of_arrays", "of_texts"):
         monkeypatch.setattr(data_in_memory, name, list)
-    monkeypatch.setattr(data_in_memory, "N_FILES", 300)
     data = data_in_memory.run(Progress(results_dir=tmp_path), n_steps=2, n_warmup=1, n_file_steps=1, n_loops=1)
 
     assert {"by row 0", "by batch 2", "slices", "list"} <= set(data["loops"])

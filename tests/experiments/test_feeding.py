@@ -11,6 +11,7 @@ from PIL import Image
 from gpututor.cards import machine
 from gpututor.errors import ExperimentError
 from gpututor.experiments import feeding, feeding_here
+from gpututor.experiments.fed import Fed
 from gpututor.experiments.feeds import Feed, enough_workers, law_ns, others, sweep
 from gpututor.jobs.photographs import HEIGHT_PX, IN_TRAINING_PROCESS, WIDTH_PX, Photographs, write_photographs
 from gpututor.ledger import Account
@@ -19,7 +20,7 @@ from gpututor.replay import play_file
 
 BATCH = 4
 NONE = Feed("none", "no workers", 0, 4, BATCH, 1)
-TWO = Feed("two", "2 workers", 2, 6, BATCH, 2)
+TWO = Feed("two", "2 workers", 2, 6, BATCH, 2, n_calm=2)
 FEW = Feed("few", "1 batch", 3, 1, BATCH, ends=True)
 ANEW = Feed("anew", "anew", 1, 2, BATCH, n_epochs=2, ends=True)
 STAY = replace(ANEW, key="stay", persistent=True)
@@ -92,8 +93,8 @@ def test_every_batch_is_reported(ran):
     assert ran[2] == [(k, n_all) for k in range(n_all + 1)]
 
 
-@pytest.mark.parametrize(("key", "n_steps"), [("none", 3), ("two", 4), ("few", 1), ("anew", 2)])
-def test_the_tape_has_the_steady_steps_of_the_first_epoch(ran, key, n_steps):
+@pytest.mark.parametrize(("key", "n_steps"), [("none", 3), ("two", 2), ("few", 1), ("anew", 2)])
+def test_the_tape_has_the_kept_steady_steps_of_the_first_epoch(ran, key, n_steps):
     data, folder, _ = ran
     played = play_file(folder / data["tapes"][key], machine(data["machine"]))
 
@@ -151,6 +152,13 @@ def test_a_dataset_in_memory_is_sent_whole(ran):
 def test_no_worker_and_no_picture_is_left(ran):
     assert multiprocessing.active_children() == []
     assert list(ran[1].glob("**/*.jpg")) == []
+
+
+def test_of_the_steady_steps_a_calm_stretch_is_kept():
+    fed = Fed(step_ns=[3, 9, 3, 3, 3, 3])
+
+    assert feeding.calm_steps(fed, 3) == slice(2, 5)  # the ones before have the step of 9 in them
+    assert feeding.calm_steps(fed, None) == slice(0, 6)
 
 
 # --- stop -----------------------------------------------------------------------------------------------------------

@@ -165,6 +165,32 @@ JOURNEYS = (
         ("timeline", "learned"),
         ("N_STEPS = 96", "N_STEPS = 6"),
     ),
+    Journey(
+        "08_preparing_the_data.py",
+        "hardly any faster",
+        (
+            Control("machine of the copies", select("trip", "H100"), "trip", select("trip", "V100 (p3.2xlarge)")),
+            Control(
+                "copy that is looked at", select("timeline_head", "bytes"), "ledger", select("timeline_head", "float32")
+            ),
+            Control("window of the timeline", press("timeline_head", "ArrowRight"), "timeline"),
+        ),
+        ("learned", "timeline", "law"),
+        ('"n_steps": N_STEPS}', '"n_steps": 3}'),
+    ),
+    Journey(
+        "09_waiting_for_the_answer.py",
+        "hardly any shorter",
+        (
+            Control("machine", select("lines", "T4 (g4dn.xlarge)"), "curve", select("lines", "V100 (p3.2xlarge)")),
+            Control(
+                "view of the timeline", choose("timeline_head", nth=0), "timeline", choose("timeline_head", nth=-1)
+            ),
+            Control("window of the timeline", press("timeline_head", "ArrowLeft", nth=1), "timeline"),
+        ),
+        ("timeline", "curve", "learned"),
+        ("N_STEPS = 20", "N_STEPS = 3"),
+    ),
 )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 
 from gpututor.page.course import lesson
 from tests.browser import Server, Visit, browser, visit
@@ -204,7 +205,24 @@ def test_a_finished_lesson_opens_again_with_guess_and_result(walked, running, wi
     assert page.overflow_px() == 0
     assert is_dark(page) == (theme == "dark")
     assert (page.errors, page.elsewhere) == ([], [])
+    assert hurdles(page) == []
     page.close()
+
+
+MARIMOS = re.compile(r"radix|cm-content|cm-scroller|opacity-80|marimo-cell|published|sm:pt-8|output block|^<span>Back<")
+"""Parts of the page that marimo draws: its menu button, its editor, its link back, the frames of its cells."""
+
+
+def hurdles(page: Visit) -> list[str]:
+    """What axe finds against WCAG 2 A and AA, marimo's own parts left out."""
+    rules = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}}
+    found = Axe().run(page.page, options=rules).response["violations"]
+    return [
+        f"{each['id']}: {node['html'][:120]}"
+        for each in found
+        for node in each["nodes"]
+        if not MARIMOS.search(node["html"])
+    ]
 
 
 IS_LIGHT = """element => {

@@ -48,6 +48,7 @@ KINDS = {
     "torch._C._acc.DeviceGuard": "class",
     "torch._C._autograd.DeviceType.PrivateUse1": "value",
     "torch._C._distributed_c10d._set_thread_isolation_mode": "C",
+    "torch._library.simple_registry.find_torch_dispatch_rule": "op torch_dispatch_class",
     "torch.utils._python_dispatch.TorchDispatchMode": "class",
     "torch.utils.backend_registration._setup_privateuseone_for_python_backend": (
         "rename backend_module hook device_guard"

@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from gpututor.lab.on_card import as_data
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FREE = {"__get__", "size", "dim", "__len__", "as_subclass", "__setstate__"}  # they look at a tensor's outside only
 ONE_A_ROW = {"tolist", "numpy", "unbind", "__iter__", "__array__"}  # they hand out all rows for Python to walk through
 
 
-class Watched(Tensor):
-    """A tensor whose uses are counted, and those of whatever is made from it."""
+def watched(counted: list[int]) -> type[Tensor]:
+    """A kind of tensor that adds to `counted[0]` for each use of one, and of whatever is made from it."""
+    import torch
 
-    n_calls = 0
+    class Watched(torch.Tensor):
+        @classmethod
+        def __torch_function__(
+            cls, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
+        ) -> Any:
+            name = getattr(func, "__name__", "")
+            if name not in FREE:
+                first = args[0] if args else None
+                many = name in ONE_A_ROW and isinstance(first, torch.Tensor) and first.dim() > 0
+                counted[0] += first.shape[0] if many and first is not None else 1
+            return super().__torch_function__(func, types, args, kwargs or {})  # type: ignore[no-untyped-call]
 
-    @classmethod
-    def __torch_function__(
-        cls, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        """Do what was asked, and count it."""
-        name = getattr(func, "__name__", "")
-        if name not in FREE:
-            first = args[0] if args else None
-            many = name in ONE_A_ROW and isinstance(first, Tensor) and first.dim() > 0
-            Watched.n_calls += first.shape[0] if many and first is not None else 1
-        return super().__torch_function__(func, types, args, kwargs or {})  # type: ignore[no-untyped-call]
+    return Watched
 
 
 def run(
@@ -40,12 +41,16 @@ def run(
     batch_size: int,
 ) -> dict[str, Any]:
     """What `function(x, y, order, batch_size)` yields, as data, and how many calls on the table it took."""
-    table = torch.tensor(x).as_subclass(Watched), torch.tensor(y).as_subclass(Watched)
-    Watched.n_calls = 0
+    import torch
+
+    counted = [0]
+    kind = watched(counted)
+    table = torch.tensor(x).as_subclass(kind), torch.tensor(y).as_subclass(kind)
+    counted[0] = 0
     given = function(*table, list(order), batch_size)
     if given is None or given is ...:
         return {"batches": None, "n_calls": 0}
     pairs = [tuple(pair) for pair in given]
-    n_calls = Watched.n_calls
+    n_calls = counted[0]
     with torch._C.DisableTorchFunctionSubclass():
         return {"batches": [[as_data(part) for part in pair] for pair in pairs], "n_calls": n_calls}
