@@ -79,7 +79,7 @@ def play(tape: Tape, machine: Machine, what_if: WhatIf = AS_IT_IS) -> Played:
     return Played(machine, timeline, charge(timeline, machine.card))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=64)
 def _read(path: Path, changed_ns: int) -> Tape:
     return tape_file.load(path)
 

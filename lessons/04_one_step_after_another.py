@@ -25,7 +25,7 @@ with app.setup(hide_code=True):
     import marimo as mo
 
     from gpututor import page as gt
-    from gpututor.cards import DEFAULT_MACHINE, card, machine
+    from gpututor.cards import DEFAULT_MACHINE, card
     from gpututor.exercises import ex04
     from gpututor.expect import Band, around, compare
     from gpututor.experiments.one_after_another import (
@@ -46,7 +46,7 @@ with app.setup(hide_code=True):
 
     LESSON = gt.lesson(4)
     N_STEPS = 14
-    RENTED = machine(DEFAULT_MACHINE)
+    RENTED = machine_named(DEFAULT_MACHINE)
     SWAPPED = with_card(RENTED, card("H100-SXM"))
     ON_PAPER = SWAPPED.card.peak_flop_per_s["fp32"] / RENTED.card.peak_flop_per_s["fp32"]
     MANY_WORDS = 100_000_000  # about an epoch of WikiText-103 (Merity and others 2016: 103 million)
@@ -183,21 +183,21 @@ def surprise(answer, before, swapped):
 @app.cell(hide_code=True)
 def machine_choice(answer):
     mo.stop(answer is None)
-    on_machine = gt.machine_control()
-    return (on_machine,)
+    on = gt.machine_control()
+    return (on,)
 
 
 @app.cell(hide_code=True)
-def priced(kept, on_machine, runner):
-    on = machine_named(on_machine.value)
-    points = {point.key: point for point in gt.sweep_points(runner.result, kept, on, KINDS)}
+def priced(kept, on, runner):
+    machine = machine_named(on.value)
+    points = {point.key: point for point in gt.sweep_points(runner.result, kept, machine, KINDS)}
     trained = [points[kind] for kind in KINDS if kind in points]
     source = replace(trained[0].played.ledger.label, what="") if trained else ""
-    return on, points, source, trained
+    return machine, points, source, trained
 
 
 @app.cell(hide_code=True)
-def table(on_machine, source, trained):
+def table(on, source, trained):
     mo.stop(not trained)
     target = max(point.last_loss for point in trained)
 
@@ -208,7 +208,7 @@ def table(on_machine, source, trained):
     gt.figure(
         "Seven layers in the middle of one model",
         source,
-        on_machine,
+        on,
         gt.points_table(
             trained,
             gt.STEP,
@@ -244,9 +244,9 @@ def same_lstm(points, trained):
 
 
 @app.cell(hide_code=True)
-def longer_ones(kept, on, points, runner):
+def longer_ones(kept, machine, points, runner):
     _keys = [key_of(kind, n) for kind, lengths in OVER_LENGTH.items() for n in (*lengths, ASKED_LENGTH)]
-    over = points | {point.key: point for point in gt.sweep_points(runner.result, kept, on, _keys)}
+    over = points | {point.key: point for point in gt.sweep_points(runner.result, kept, machine, _keys)}
     everything = "update" in kept.tapes  # the last one
     return everything, over
 
@@ -442,7 +442,7 @@ def learned(points, trained):
 
 
 @app.cell(hide_code=True)
-def cost(chosen, on, target):
+def cost(chosen, machine, target):
     _ns = chosen.reaches_ns(target)
     _many = chosen.usd(1000 * _ns / chosen.step_ns * chosen.n_samples)
     _so = "." if _many is None else f"; a thousand such runs cost {dollars(_many)}."
@@ -450,17 +450,19 @@ def cost(chosen, on, target):
         chosen.played.ledger,
         chosen.usd(MANY_WORDS),
         f"{MANY_WORDS:,} words with {chosen.label}. Down to a loss of {target:.2f} takes {duration(_ns)}{_so}",
-        "" if _many is None else f"{on.name} at {dollars(on.usd_per_hour)} an hour, {on.price_basis}.",
+        "" if _many is None else f"{machine.name} at {dollars(machine.usd_per_hour)} an hour, {machine.price_basis}.",
     )
     return
 
 
 @app.cell(hide_code=True)
-def longer_controls(everything, over):
+def exercise_controls(everything, over):
     longer_case = ex04.longer_case({key: point.step_ns for key, point in over.items()}) if everything else {}
+    hoisted_case = {}
     longer = gt.answer_control(ex04.LONGER, store, longer_case)
-    check_longer = gt.check_button()
-    return check_longer, longer, longer_case
+    hoisted = gt.answer_control(ex04.HOISTED, store, hoisted_case)
+    check_longer, check_hoisted = gt.check_button(), gt.check_button()
+    return check_hoisted, check_longer, hoisted, hoisted_case, longer, longer_case
 
 
 @app.cell(hide_code=True)
@@ -471,16 +473,9 @@ def longer_card(check_longer, longer, longer_case):
 
 
 @app.cell(hide_code=True)
-def hoisted_controls():
-    hoisted = gt.answer_control(ex04.HOISTED, store, {})
-    check_hoisted = gt.check_button()
-    return check_hoisted, hoisted
-
-
-@app.cell(hide_code=True)
-def hoisted_card(check_hoisted, hoisted, trained):
+def hoisted_card(check_hoisted, hoisted, hoisted_case, trained):
     mo.stop(not trained)
-    gt.exercise_card(ex04.HOISTED, hoisted, check_hoisted, {}, store)
+    gt.exercise_card(ex04.HOISTED, hoisted, check_hoisted, hoisted_case, store)
     return
 
 

@@ -237,23 +237,22 @@ def trip_text(found):
 @app.cell(hide_code=True)
 def trip_machine(found, runner):
     mo.stop(not whole(found))
-    over = gt.machine_control(runner.result.data["machine"])
-    return (over,)
+    on = gt.machine_control(runner.result.data["machine"])
+    return (on,)
 
 
 @app.cell(hide_code=True)
-def trip_points(found, kept, over, runner):
-    copied = found_in(gt.sweep_points(runner.result, kept, machine_named(over.value)), runner.result.data)
-    mo.stop(not found.points)
+def trip_points(kept, on, runner):
+    copied = found_in(gt.sweep_points(runner.result, kept, machine_named(on.value)), runner.result.data)
     return (copied,)
 
 
 @app.cell(hide_code=True)
-def trip(copied, over):
+def trip(copied, on):
     gt.figure(
         "Ways to copy a batch",
         copied.played("copy").ledger.label,
-        over,
+        on,
         gt.points_table(copied.group(COPIES), gt.STEP, gt.BUSY, EXPOSED, first="Copied as", marked="bytes ahead"),
         note="Pageable unless pinned. Pinning itself is left out: a loader's own thread does it ahead of time.",
         wide=True,
@@ -424,14 +423,15 @@ def hidden_exercise(check_hidden, hidden, hidden_case):
 @app.cell(hide_code=True)
 def ahead_controls(found):
     mo.stop(not found.points)
-    code = gt.answer_control(ex08.AHEAD, store, {})
-    check_code = gt.check_button()
-    return check_code, code
+    ahead_case = {}
+    ahead = gt.answer_control(ex08.AHEAD, store, ahead_case)
+    check_ahead = gt.check_button()
+    return ahead, ahead_case, check_ahead
 
 
 @app.cell(hide_code=True)
-def ahead_exercise(check_code, code):
-    gt.exercise_card(ex08.AHEAD, code, check_code, {}, store)
+def ahead_exercise(ahead, ahead_case, check_ahead):
+    gt.exercise_card(ex08.AHEAD, ahead, check_ahead, ahead_case, store)
     return
 
 

@@ -18,7 +18,7 @@ from gpututor.errors import GpututorError
 from gpututor.exercises.form import Judged
 from gpututor.lab.learner_code import LearnerRun, run_learner
 from gpututor.model import tape_file
-from gpututor.model.tape import CopyCall, Sync, Tape, TapeOp
+from gpututor.model.tape import CopyCall, Sync, Tape, TapeOp, WaitEvent
 from gpututor.replay import Played, play
 
 ON_CARD_TIMEOUT_S = 25.0  # torch is imported in it, and the reader's processor may be busy
@@ -36,6 +36,17 @@ class Launched:
     def n_syncs(self) -> int:
         """How often the code waited for the card, the one at the end not counted."""
         return max(0, sum(type(entry) is Sync for entry in self.tape.entries) - 1)
+
+    @property
+    def n_waits(self) -> int:
+        """How often the host waited for the card in any way: syncs, blocking copies, events; not the one at the end."""
+        waits = sum(
+            type(entry) is Sync
+            or (type(entry) is CopyCall and entry.blocking)
+            or (type(entry) is WaitEvent and entry.stream is None)
+            for entry in self.tape.entries
+        )
+        return max(0, waits - 1)
 
     @property
     def n_ops(self) -> int:

@@ -110,8 +110,8 @@ def judge_launched(run: Launched, losses: list[float]) -> Judged:
         Check("after the first, copies run while the card works", right and hidden, 0.2),
         Check("no batch is used before it has arrived", right and hidden and waits, 0.2),
     )
-    theirs: Points = tuple((k + 1.0, span[1] / 1e6) for k, span in enumerate(spans[: 2 * N_BATCHES]))
-    ours: Points = tuple((k + 1.0, span[0] / 1e6 if k == 0 else 0.0) for k, span in enumerate(spans[:N_BATCHES]))
+    theirs: Points = tuple((k + 1.0, span[1] / 1e3) for k, span in enumerate(spans[: 2 * N_BATCHES]))
+    ours: Points = tuple((k + 1.0, span[0] / 1e3 if k == 0 else 0.0) for k, span in enumerate(spans[:N_BATCHES]))
     return _said(checks, theirs, ours)
 
 
@@ -162,8 +162,8 @@ AHEAD = Exercise(
     "Copy ahead",
     "code",
     "This loop is right, and the card waits for every batch. Rewrite it: the same losses, a byte a value across the "
-    "link, and every copy but the first one hidden under the card's work. The line shows how long each copy keeps the "
-    "card waiting; the circles are the least there can be.",
+    "link, and every copy but the first one hidden under the card's work. The line shows how many µs each copy "
+    "keeps the card waiting; the circles are the least there can be.",
     (
         "What is the smallest thing that can cross the link? Convert it where it arrives.",
         _FREE,
@@ -171,7 +171,7 @@ AHEAD = Exercise(
     ),
     _judge_ahead,
     starter=STARTER,
-    x_title="copy",
+    x_title="number of the copy",
 )
 
 RECALL = (

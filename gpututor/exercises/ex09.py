@@ -10,12 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from gpututor.cards import DEFAULT_MACHINE, machine
-from gpututor.exercises.coded import Launched, close_to, is_number, on_card
-from gpututor.exercises.form import NOT_ANSWERED, Case, Check, Exercise, Judged
+from gpututor.exercises.coded import close_to, is_number, on_card
+from gpututor.exercises.form import NOT_ANSWERED, Case, Check, Exercise, Judged, State
 from gpututor.exercises.typed import judge_number
 from gpututor.experiments.answers import at_length
-from gpututor.experiments.stopwatch import LAST_WAIT, Stopwatch
-from gpututor.model.tape import CopyCall, Sync, WaitEvent
+from gpututor.experiments.stopwatch import Stopwatch
 from gpututor.text import duration, percent
 
 __all__ = ["ASKED_LENGTH", "LOGGED", "MOST", "NOTES", "RECALL", "case_most"]
@@ -178,16 +177,6 @@ def expected() -> tuple[list[float], Numbers]:
     return np.reshape(losses, (-1, EVERY)).mean(1).tolist(), weights
 
 
-def n_waits(launched: Launched) -> int:
-    """How often the host waited for the card: blocking copies, synchronizations, events; not the one at the end."""
-    return sum(
-        (isinstance(entry, CopyCall) and entry.blocking)
-        or (isinstance(entry, Sync) and entry.name != LAST_WAIT)
-        or (isinstance(entry, WaitEvent) and entry.stream is None)
-        for entry in launched.tape.entries
-    ) + max(0, sum(isinstance(e, Sync) and e.name == LAST_WAIT for e in launched.tape.entries) - 1)
-
-
 def judge_logged(answer: Any, case: Case) -> Judged:
     """The verdict on a training loop that writes the same log and hardly ever waits."""
     runs, why = on_card(str(answer), FUNCTION, HARNESS)
@@ -201,7 +190,7 @@ def judge_logged(answer: Any, case: Case) -> Judged:
     on = machine(case.get("machine") or DEFAULT_MACHINE)
     trained = close_to(gave.get("weights"), weights.tolist(), 1e-2, 1e-3)
     trained = trained and runs[0].flop(on) >= (1 - 2 * UNLABELLED_SHARE) * LEAST_FLOP
-    waits = n_waits(runs[0])
+    waits = runs[0].n_waits
     few = same and trained and waits <= N_STEPS // EVERY
     checks = tuple(map(Check, CHECKS, (same, trained, few), SHARES))
     listed = log if isinstance(log, list) else []
@@ -215,14 +204,14 @@ def judge_logged(answer: Any, case: Case) -> Judged:
         )
         return Judged("right", text, checks, *picture)
     state, sentence, hint = _miss(log, same, trained, waits)
-    return Judged(state, sentence, checks, *picture, hint)  # type: ignore[arg-type]
+    return Judged(state, sentence, checks, *picture, hint)
 
 
 def _times(n: int) -> str:
     return "one wait" if n == 1 else f"{n} waits"
 
 
-def _miss(log: Any, same: bool, trained: bool, waits: int) -> tuple[str, str, int]:
+def _miss(log: Any, same: bool, trained: bool, waits: int) -> tuple[State, str, int]:
     """State, sentence and the hint that would help, for an answer that isn't right."""
     if log == TENSORS:
         return "wrong", "The log holds tensors: its numbers are still on the card, and nobody can read them there.", 3

@@ -34,11 +34,11 @@ NOTES = (
     "memory, notes for the backward pass, the driver. **Watch for**: people who call all of it launch overhead and "
     "blame the driver; and people who compile everything at once, a debugging session of ten steps included. "
     "**Discuss**: TorchScript in their own code. Torch 2.13 warns at each torch.jit.script and torch.jit.trace; "
-    "torch.export takes its place for running without Python. What is simulated: TorchScript's interpreter costs nothing "
-    "here and its fuser is left out; compiling takes a base and an amount for each operator, an order of magnitude. "
-    "pytorch issue 111182: with a scaler that reads a value inside the compiled function, compiled code was slower; "
-    "a graph break, as in lesson 9. **Short of time**: guess, run, the bars, the curve. **Exercise 10.1**: the usual "
-    "slip is to divide by the whole step. **10.2**: the usual slip is a graph that reads the first batch for ever."
+    "torch.export takes its place for running without Python. Simulated: TorchScript's interpreter costs nothing, and "
+    "its fuser is left out; compiling takes a base and an amount for each operator, right to an order of magnitude. "
+    "pytorch issue 111182 saw compiled training slower than eager: measure before you believe. **Short of time**: "
+    "guess, run, the bars, the curve. **Exercise 10.1**: the usual slip is to divide by the whole step. **10.2**: the "
+    "usual slip is a graph that reads the first batch for ever."
 )
 
 
@@ -103,7 +103,7 @@ PAID = Exercise(
 
 # --- 10.2 ------------------------------------------------------------------------------------------------------------
 
-N_BATCHES, N_ROWS, N_INPUTS, RATE = 24, 6, 4, 0.2
+N_BATCHES, N_ROWS, N_INPUTS, RATE = 24, 6, 4, 0.02
 MOST_WARM_UP = 4
 FUNCTION = "train"
 HARNESS = "gpututor.exercises.on_card.ex10:run"
@@ -122,7 +122,7 @@ Numbers = npt.NDArray[np.float64]
 
 @lru_cache(maxsize=1)
 def rows_of_data() -> tuple[Numbers, Numbers]:
-    """Inputs (batches, rows, inputs) and targets (batches, rows), the same in the judge and in the learner's process."""
+    """Inputs (batches, rows, inputs) and targets (batches, rows), the same for the judge and the learner's process."""
     dice = np.random.default_rng(10)
     x = np.round(dice.normal(size=(N_BATCHES, N_ROWS, N_INPUTS)), 3)
     return x, np.round(x @ np.array([1.0, -2.0, 0.5, 0.0]) + 0.3 * dice.normal(size=(N_BATCHES, N_ROWS)), 3)
@@ -163,13 +163,17 @@ def judge_replayed(answer: Any, case: Case) -> Judged:
         )
         return Judged("right", text, checks)
     if right:
-        return Judged("partial", f"The weights are right, with {replays} replays for {N_BATCHES} batches.", checks, hint=1)
+        return Judged(
+            "partial", f"The weights are right, with {replays} replays for {N_BATCHES} batches.", checks, hint=1
+        )
     return Judged("partial" if replayed else "wrong", *_miss(weights, checks))
 
 
 def _of_capture(sentence: str) -> str:
     """Torch's word on a capture that can't be, with what follows from it."""
-    return f"{sentence} What waits for the card can't be part of a graph." if "when stream is capturing" in sentence else sentence
+    if "when stream is capturing" not in sentence:
+        return sentence
+    return f"{sentence.rstrip('.')}. What waits for the card can't be part of a graph."
 
 
 def _miss(weights: Any, checks: tuple[Check, ...]) -> tuple[Any, ...]:
@@ -180,7 +184,13 @@ def _miss(weights: Any, checks: tuple[Check, ...]) -> tuple[Any, ...]:
         for n_stale in (N_BATCHES - n_first, N_BATCHES):
             for stale in {0, max(0, n_first - 1), min(n_first, N_BATCHES - 1)}:
                 if close_to(weights, expected_weights((*seen, *[stale] * n_stale)), 1e-3):
-                    return "Every replay has trained on the same batch: the graph reads where it read.", checks, (), (), 3
+                    return (
+                        "Every replay has trained on the same batch: the graph reads where it read.",
+                        checks,
+                        (),
+                        (),
+                        3,
+                    )
         again = (*every[:1] * n_first, *every), (*seen, *every)
         if n_first and any(close_to(weights, expected_weights(order), 1e-3) for order in again):
             return f"{n_first} steps too many: the warm-up has trained too.", checks, (), (), 2
@@ -194,12 +204,9 @@ REPLAYED = Exercise(
     "Each call of `step` launches a dozen kernels one by one. Capture a step once as a graph, and replay it for the "
     "batches that follow. The weights must be the same as before, to the last batch.",
     (
-        "`graph = torch.cuda.CUDAGraph()`, then `with torch.cuda.graph(graph): step(x, y)` notes the kernels and runs "
-        "none. `graph.replay()` runs them.",
-        "Nothing in a capture may wait for the card. A real card wants some steps before it, on a side stream; they "
-        "train, so let them be the first batches.",
-        "A replay reads the memory of the capture. Clone the first batch for it, and `copy_` each new one into the "
-        "clone before the replay.",
+        "`with torch.cuda.graph(graph): step(x, y)`, for a `torch.cuda.CUDAGraph()`, notes kernels and runs none.",
+        "Nothing in a capture may wait. Steps before it, on a side stream, train too: let them be the first batches.",
+        "A replay reads the capture's memory. Clone a batch for it, and `copy_` each new one into the clone.",
     ),
     judge_replayed,
     starter=STARTER,

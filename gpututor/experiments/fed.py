@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from gpututor.experiments.feeds import Feed
@@ -154,15 +155,15 @@ def feed_training(feed: Feed, pictures: Dataset[Any], train: Train, watch: Watch
 
 
 def _epoch(feed: Feed, epoch: int, work: _Open, train: Train, watch: Watch, fed: Fed) -> None:
-    began_ns, cpu = watch.now_ns(), None
+    began_ns, cpu, marks_ns = watch.now_ns(), None, list[int]()
     work.begin()
     for k in range(feed.n_batches):
         steady = epoch == 0 and k >= feed.n_skipped
         if steady and cpu is None:
             cpu = Cpu()
-        before_ns = watch.now_ns()
         if steady:
             watch.begin_step(feed.batch)
+            marks_ns.append(watch.now_ns())
         cpu_ns = time.process_time_ns()
         batch = work.next()
         cpu_ns = time.process_time_ns() - cpu_ns
@@ -173,13 +174,13 @@ def _epoch(feed: Feed, epoch: int, work: _Open, train: Train, watch: Watch, fed:
             fed.who.append(int(batch[2][0]))
         train(batch)
         if steady:
-            fed.wait_ns.append(ready_ns - before_ns)
+            fed.wait_ns.append(ready_ns - marks_ns[-1])
             fed.wait_cpu_ns.append(cpu_ns)
-            fed.step_ns.append(watch.now_ns() - before_ns)
         watch.tell(epoch * feed.n_batches + k + 1)
     if cpu is not None:
         fed.cpu_cores, fed.system_cores, fed.n_threads = cpu.since()
         watch.end_steps()
+        fed.step_ns = [b - a for a, b in pairwise([*marks_ns, watch.now_ns()])]
     if feed.ends:
         work.next()  # as a for loop does: here the workers are told to end
     fed.epoch_ns.append(watch.now_ns() - began_ns)

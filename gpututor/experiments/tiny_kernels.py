@@ -66,12 +66,13 @@ def _of_pictures(net: Any, batch: Sequence[Tensor]) -> Tensor:
     from torch import nn
 
     pictures, kinds = batch
-    return nn.functional.cross_entropy(net(pictures), kinds)
+    loss: Tensor = nn.functional.cross_entropy(net(pictures), kinds)
+    return loss
 
 
 def _of_molecules(net: Any, batch: Sequence[Tensor]) -> Tensor:
     *molecules, wanted = batch
-    error = net(*molecules, wanted) - wanted
+    error: Tensor = net(*molecules, wanted) - wanted
     return (error * error).mean()
 
 
@@ -119,8 +120,8 @@ def timed(batches: Sequence[int] = BATCHES) -> list[Variant]:
     """ResNet-50 in each way at each batch, after its first steps."""
     return [
         Variant(f"{way.key}-{n}", way.value, partial(resnet50, way, n), n, n, 2, 4, numerics=False, n_kept=2)
-        for way in Way
         for n in batches
+        for way in Way
     ]
 
 
@@ -213,8 +214,11 @@ def run(
     return sweeps.simulate(progress, chosen, what=WHAT, machine=machine)
 
 
-def measure(progress: Progress, *, device: str = "cuda", batches: Sequence[int] = BATCHES) -> dict[str, Any]:
-    """ResNet-50 on this computer's GPU in each way; on a processor molecules, as it is and as TorchScript."""
+def measure(progress: Progress, *, device: str = "cuda", batches: Sequence[int] = THREADS_BATCHES) -> dict[str, Any]:
+    """ResNet-50 on this computer's GPU in each way, at few batches because each compiles anew.
+
+    On a processor it is the molecules, as it is and as TorchScript.
+    """
     if device == "cpu":
         chosen = [
             Variant(f"{way.key}-molecules-{n}", f"{way.value}, {n} molecules", partial(Learning, way, n, n_batches=20))

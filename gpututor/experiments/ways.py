@@ -84,7 +84,7 @@ class Training:
     def _train(self, batch: Sequence[Tensor]) -> Tensor:
         self.optimizer.zero_grad()
         loss = self.loss_of(self.called, batch)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         self.optimizer.step()
         return loss.detach()
 

@@ -24,6 +24,8 @@ ASKED_FACTOR = 16  # the width that only exercise 5.1 asks for
 BATCHES = (1, 64)
 WAYS = {"wide": "wider", "deep": "deeper, in one call", "each": "deeper, a call each"}
 TRAINED = ("base", "wide_2", "deep_2")
+BENCHMARK = {"batch": 20, "length": 30}  # glample/rnn-benchmarks, README: 20 sequences of 30
+BENCHMARK_UNITS = (100, 500)
 
 
 def key_of(way: str, factor: int, batch: int = 1) -> str:
@@ -74,13 +76,27 @@ def _variant(way: str, factor: int, batch: int = 1) -> Variant:
     )
 
 
+def _benchmark(units: int) -> Variant:
+    """What a public benchmark timed with small and large layers: an LSTM whose cell is called word by word."""
+
+    def make(device: torch.device) -> Step:
+        from gpututor.jobs.next_word import NextWordJob
+
+        return NextWordJob(device, "loop", width=units, **BENCHMARK).step
+
+    return Variant(f"units_{units}", f"An LSTM of {units} units", make, units, None, 1, numerics=False, n_kept=1)
+
+
 def variants() -> list[Variant]:
     """The tutorial's size, then every way and factor for each batch; those of the guess come first."""
     sizes = [
-        (way, factor, batch) for batch in BATCHES for factor in (1, *FACTORS) for way in (WAYS if factor > 1 else ["wide"])
+        (way, factor, batch)
+        for batch in BATCHES
+        for factor in (1, *FACTORS)
+        for way in (WAYS if factor > 1 else ["wide"])
     ]
     first = sorted(sizes, key=lambda size: key_of(*size) not in TRAINED)
-    return [_variant(*size) for size in [*first, ("wide", ASKED_FACTOR, 1)]]
+    return [*(_variant(*size) for size in [*first, ("wide", ASKED_FACTOR, 1)]), *map(_benchmark, BENCHMARK_UNITS)]
 
 
 def run(progress: Progress, *, machine: str = sweeps.MACHINE, n_steps: int = N_STEPS) -> dict[str, Any]:

@@ -99,5 +99,5 @@ class MessageNet(nn.Module):
         for one in self.rounds:
             atoms = one(atoms, source, target)
         said: Tensor = self.head(atoms).squeeze(1)
-        whole = torch.zeros_like(like).index_add(0, molecule, said)
-        return whole * self.scale
+        whole: Tensor = torch.zeros_like(like).index_add(0, molecule, said) * self.scale
+        return whole

@@ -34,7 +34,7 @@ class Stack(nn.Module):
     def forward(self, word: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """Output (1, batch, hidden) of the last layer, and the next state (layers, batch, hidden)."""
         states = []
-        for call, part in zip(self.calls, state.split(self.sizes), strict=True):
+        for call, part in zip(self.calls, torch.split(state, self.sizes), strict=True):
             word, after = call(word, part)
             states.append(after)
         return word, states[0] if len(states) == 1 else torch.cat(states)

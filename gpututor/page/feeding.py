@@ -123,13 +123,11 @@ class Feeding:
         below = [f"{x:.0f}" for x, ratio in ratios.items() if ratio < 1 / OFF_THE_LAW]
         if above:
             return (
-                f"With {', '.join(above)} workers the circles lie above it: the law gives each worker its own core, "
+                f"With {_workers(above)} the circles lie above it: the law gives each worker its own core, "
                 f"and {_cores(self.n_cores)} are shared with the training process and all else that runs here."
             )
         if below:
-            return (
-                f"With {', '.join(below)} workers they lie below it: decoding went slower while the line was measured."
-            )
+            return f"With {_workers(below)} they lie below it: decoding went slower while the line was measured."
         return "The circles follow the line."
 
     @property
@@ -138,8 +136,8 @@ class Feeding:
         cpu_ns = self.told["workers-0"]["wait_cpu_ns"]
         if self.load_ns > CROWDED * cpu_ns:
             return (
-                f"Other programs had the cores meanwhile: decoding a batch is {duration(cpu_ns)} of work and took "
-                f"{duration(self.load_ns)}. Run it again when it is quiet."
+                f"Decoding a batch is {duration(cpu_ns)} of work here and took {duration(self.load_ns)}: other "
+                "programs had the cores, or the disk was slow. Run it again when it is quiet."
             )
         lagged_share = max((self.told[p.key]["lag_share"] or 0.0 for p in self.sweep), default=0.0)
         if lagged_share > LAGGED_SHARE:
@@ -234,6 +232,10 @@ def feeding_in(points: Sequence[Point], data: Mapping[str, Any]) -> Feeding:
 
 def _cores(n: int) -> str:
     return _counted(n, "core")
+
+
+def _workers(counts: Sequence[str]) -> str:
+    return f"{', '.join(counts)} worker{'' if list(counts) == ['1'] else 's'}"
 
 
 def _counted(n: int, what: str) -> str:

@@ -130,8 +130,8 @@ class Tiny:
         eager, compiled = self.at(Way.EAGER, last), self.at(Way.COMPILED, last)
         if self.times(Way.COMPILED, last) < HELPS:
             return f"With {last} pictures none of them helps any more: the card is the longer of the two."
-        if eager.busy_share < 0.9:
-            return f"With {last} pictures this card still waits for its host, so all that spares the host helps."
+        if self.times(Way.GRAPH, last) >= HELPS:
+            return f"With {last} pictures this card still waits for its host at times, so sparing the host still helps."
         return (
             f"With {last} pictures the card works all the time, and launching faster is worth nothing. Compiled code "
             f"still gains: fewer trips to memory, so the card's own work falls from {duration(eager.card_ns)} to "
@@ -142,7 +142,9 @@ class Tiny:
     def same_loss_said(self) -> str:
         """Whether all ways learned the same."""
         known = [self.losses[key] for way in Way if (key := f"learned-{way.key}") in self.losses]
-        worst = max((abs(a - b) for other in known for a, b in zip(known[0], other, strict=False) if a and b), default=0)
+        worst = max(
+            (abs(a - b) for other in known for a, b in zip(known[0], other, strict=False) if a and b), default=0
+        )
         return (
             "The losses are the same in every way, to the last digit."
             if worst == 0
@@ -156,15 +158,17 @@ class Tiny:
         more = f"{CROWDS[-1]:,} molecules take {duration(many.step_ns)}, one takes {duration(few.step_ns)}"
         if many.step_ns < 1.5 * few.step_ns:
             return f"{more}: until the card is full, the others are free."
-        return f"{more}: {many.step_ns / few.step_ns:.1f} times as long for {CROWDS[-1] / CROWDS[0]:,.0f} times as many."
+        return (
+            f"{more}: {many.step_ns / few.step_ns:.1f} times as long for {CROWDS[-1] / CROWDS[0]:,.0f} times as many."
+        )
 
     @property
     def compiled_anew_said(self) -> str:
         """What changing sizes cost a compiler, from dearest to cheapest."""
         fixed, open_ = self.compiling_ns("fixed"), self.compiling_ns("open")
         return (
-            f"{len(SIZES)} sizes compiled one by one take {duration(fixed)}, {fixed / open_:.0f} times as long as once with "
-            "sizes left open, or padded to one."
+            f"{len(SIZES)} sizes compiled one by one take {duration(fixed)}, {fixed / open_:.0f} times as long as once "
+            "with sizes left open, or padded to one."
         )
 
     # --- others ------------------------------------------------------------------------------------------------------
@@ -180,7 +184,9 @@ class Tiny:
             rows.append((reference("eager to TorchScript"), self.times(Way.SCRIPT, self.batches[0])))
         if self.has(*(f"crowd-{n}" for n in CROWDS)) and self.batches:
             resnet = self.at(Way.EAGER, self.batches[-1]).busy_share
-            rows.append((reference("busy, pictures to molecules"), resnet / self.steps[f"crowd-{CROWDS[1]}"].busy_share))
+            rows.append(
+                (reference("busy, pictures to molecules"), resnet / self.steps[f"crowd-{CROWDS[1]}"].busy_share)
+            )
         return rows
 
 

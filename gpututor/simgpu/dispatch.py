@@ -14,7 +14,7 @@ from torch import is_grad_enabled
 from gpututor.model import constants
 from gpututor.simgpu import big, known, odd, rng, sparse
 from gpututor.simgpu.forms import DEVICE_NAME, Form, form_of
-from gpututor.simgpu.keys import key_of, loose_key, strict_key
+from gpututor.simgpu.keys import CONSTANT, key_of
 from gpututor.simgpu.memory import block_of
 from gpututor.simgpu.plans import OpPlans, Plan, cost_of, short_name
 from gpututor.simgpu.private.tensors import has_kernel, schema_of
@@ -41,11 +41,10 @@ def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
     of_op = plans[numerics].get(id(op))
     if of_op is None:
         of_op = plans[numerics].setdefault(id(op), OpPlans(op))
-    strict = of_op.strict
     if len(args) == 1 and not kwargs and type(args[0]) is SimTensor:
         key: Any = args[0].form
     else:
-        key = strict_key(args) if strict else loose_key(args)
+        key = of_op.key_of(args)
         if kwargs:
             key = (*key, *kwargs, *map(key_of, kwargs.values()))
     plan = of_op.get(key)
@@ -58,13 +57,9 @@ def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
         p = FORWARD if is_grad_enabled() else NO_GRAD
     session.account(plan.entries[p] or plan.entry(p))
     if numerics:
-        if strict:
-            hosts = [a.host if type(a) is SimTensor else a for a in args]
-        else:
-            hosts = [a.host if type(a) is SimTensor else a if a is None or type(a) is int else on_host(a) for a in args]
-        out = plan.compute(*hosts, **host_kwargs(kwargs)) if kwargs else plan.compute(*hosts)
+        out = on_cpu(of_op, plan, args, kwargs)
     else:
-        out = known.compute(op, plan.compute, args, kwargs or {}) if plan.watched else None
+        out = known.compute(op, plan.compute, args, kwargs or {}, plan.named) if plan.watched else None
     if plan.inplace:
         return None if plan.returns_nothing else args[0]
     form = plan.form
@@ -85,6 +80,15 @@ def detached(session: Session, plan: Plan, t: SimTensor) -> SimTensor:
     session.account(plan.entries[p] or plan.entry(p))
     block = t.block
     return new(t.form, None if block.lost else t.host, block)
+
+
+def on_cpu(of_op: OpPlans, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
+    """What the CPU makes of the tensors' values."""
+    if of_op.strict:
+        hosts = [a.host if type(a) is SimTensor else a for a in args]
+    else:
+        hosts = [a.host if type(a) is SimTensor else a if a is None or type(a) is int else on_host(a) for a in args]
+    return plan.compute(*hosts, **(plan.named or host_kwargs(kwargs))) if kwargs else plan.compute(*hosts)
 
 
 def on_host(a: Any) -> Any:
@@ -180,6 +184,8 @@ def compute_and_plan(place: Place | None, op: Any, args: tuple[Any, ...], kwargs
     else:
         forms = forms_of(plan, out, plan.card)
     plan.settle(op, args, kwargs, forms, view)
+    if all(type(value) in CONSTANT for value in kwargs.values()):
+        plan.named = host_kwargs(kwargs)
     if plan.card != session.card:
         session.use_card(plan.card)
     session.account(plan.entry(phase()))
@@ -278,4 +284,4 @@ def dispatch(op: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, 
 
 
 # torch looks it up for each op and each new tensor; a class method would be bound anew each time
-SimTensor.__torch_dispatch__ = staticmethod(dispatch)  # type: ignore[assignment]
+SimTensor.__torch_dispatch__ = staticmethod(dispatch)  # type: ignore[method-assign]

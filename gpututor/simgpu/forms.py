@@ -57,8 +57,9 @@ class Form:
         self.kept = size.numel() <= (WHOLE_KEPT if whole else FRACTIONS_KEPT)  # with numerics off, see known.py
         self.outline = TensorMeta(tuple(size), tuple(stride), DTYPE_NAME.get(dtype, str(dtype)))
         self.detached: Any = None  # the plan of aten.detach, which autograd calls more often than any other op
-        strides = (None, None) if stride == plain_strides(size) else (stride, 0)  # torch finds plain ones itself, sooner
-        self.made_of = (self.tensor_class, size, *strides, None, dtype, torch.strided, device)  # what torch makes a wrapper from
+        strides = (None, None) if stride == plain_strides(size) else (stride, 0)  # plain ones torch finds sooner itself
+        # what torch makes a wrapper from
+        self.made_of = (self.tensor_class, size, *strides, None, dtype, torch.strided, device)
 
 
 def plain_strides(size: tuple[int, ...]) -> tuple[int, ...]:

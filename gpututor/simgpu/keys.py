@@ -16,6 +16,8 @@ from gpututor.simgpu.tensor import SimTensor
 YES, NO = object(), object()  # True == 1 with the same hash, and they give other dtypes
 INTS, BOOLS, FLOATS = {int}, {bool}, {float}
 THEMSELVES = frozenset({type(None), int, str, torch.dtype, torch.layout, torch.memory_format})
+CONSTANT = THEMSELVES | {bool, torch.device}
+"""Kinds of arguments whose value is the same wherever the key is."""
 _form = attrgetter("form")
 
 

@@ -74,15 +74,23 @@ def concerns(op: Any, outs: tuple[Form | None, ...], args: tuple[Any, ...], kwar
     return bool(outs) and all(f is None or f.kept for f in outs) and all(small)
 
 
-def compute(op: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def compute(
+    op: Any,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    constants: dict[str, Any] | None = None,
+) -> Any:
     """The op's results if all that goes in is known; else None, and what it writes into is known no more.
 
-    `function` is the op or torch's function inside it.
+    `function` is the op or torch's function inside it; `constants` are `kwargs` for the CPU where they hold no tensor.
     """
     hosts = [_value(a) for a in args]
     if Unknown not in map(type, hosts):
         if not kwargs:
             return function(*hosts)
+        if constants is not None:
+            return function(*hosts, **constants)
         named = {k: _value(v) if k != "device" or v is None else CPU for k, v in kwargs.items()}
         if Unknown not in map(type, named.values()):
             return function(*hosts, **named)

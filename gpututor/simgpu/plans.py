@@ -13,6 +13,7 @@ from gpututor.model.lowering import lower
 from gpututor.model.spec import HostKind, OpCall, OpCost, TensorMeta
 from gpututor.model.tape import TapeOp
 from gpututor.simgpu.forms import DTYPE_NAME, Form
+from gpututor.simgpu.keys import loose_key, strict_key
 from gpututor.simgpu.private.tensors import fp32_precision, function_of, schema_of
 from gpututor.simgpu.tensor import SimTensor
 
@@ -26,7 +27,9 @@ _empty = torch.empty  # the same for the CPU; torch reads its arguments in half 
 
 
 LOOSE = frozenset(
-    "number,Optional[number],List[number],List[Tensor],List[Optional[Tensor]],List[float],Optional[List[float]]".split(",")
+    """
+    number Optional[number] List[number] List[float] Optional[List[float]] List[Tensor] List[Optional[Tensor]]
+    """.split()
 )
 """Types in an op's schema that leave open what stands there: which kind of number, or a list of tensors."""
 
@@ -34,13 +37,14 @@ LOOSE = frozenset(
 class OpPlans(dict[Any, "Plan"]):
     """The plans of one op, by the forms and whole numbers that it was called with."""
 
-    __slots__ = ("op", "strict")
+    __slots__ = ("key_of", "op", "strict")
 
     def __init__(self, op: Any) -> None:
         super().__init__()
         self.op = op  # kept alive, since it is looked up by its address
         self.strict = LOOSE.isdisjoint(str(a.type) for a in schema_of(op).arguments)
         """Whether each argument has one kind, and no list holds tensors."""
+        self.key_of = strict_key if self.strict else loose_key
 
 
 class Plan:
@@ -56,6 +60,7 @@ class Plan:
         "form",
         "inplace",
         "name",
+        "named",
         "op",
         "outs",
         "precision",
@@ -69,6 +74,7 @@ class Plan:
         self.name = name
         self.op = op
         self.compute: Any = None if op is None else _empty if op is EMPTY else function_of(op)
+        self.named: dict[str, Any] | None = None  # the CPU op's arguments by name, where all stand in the plan's key
         self.outs: tuple[Form | None, ...] | None = ()
         self.single = True
         self.form: Form | None = None  # of the result, where there is just one tensor

@@ -54,7 +54,7 @@ def train(step, batches):
             place.copy_(new)
         graph.replay()
 """
-IN_GRAPHED_CALLABLES = "def train(step, batches):\n    raise NotImplementedError('soon')\n"
+NOT_YET = "def train(step, batches):\n    raise NotImplementedError('soon')\n"
 
 ANSWERS = {
     "10.1": Answers(
@@ -76,7 +76,7 @@ ANSWERS = {
             Wrong(NOT_COPIED, "trained on the same batch", hint=3, earned=0.5),
             Wrong(TRAINED_TWICE, "the warm-up has trained too", hint=2, earned=0.5),
             Wrong(READS, "can't be part of a graph", hint=2),
-            Wrong(IN_GRAPHED_CALLABLES, "NotImplementedError"),
+            Wrong(NOT_YET, "NotImplementedError"),
         ),
     ),
 }

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+import time
 from dataclasses import replace
 
 import pytest
+import torch
 from PIL import Image
 
 from gpututor.cards import machine
@@ -161,6 +163,50 @@ def test_of_the_steady_steps_a_calm_stretch_is_kept():
     assert feeding.calm_steps(fed, None) == slice(0, 6)
 
 
+# --- the law: a loader that only sleeps, so that no core is fought for -----------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def slept(tmp_path_factory):
+    """What is told when a batch of 8 keeps a worker for 80 ms (V100) or 8 ms (K80), by machine and number of workers."""
+    if multiprocessing.get_start_method() != "fork":
+        pytest.skip("workers that aren't forked don't know this test's dataset")
+
+    pace_s = {"now": 0.0}
+
+    def wait(self, k):
+        time.sleep(pace_s["now"])
+        return torch.zeros(3, self.side_px, self.side_px, dtype=torch.uint8), k % 4, IN_TRAINING_PROCESS
+
+    feeds = [Feed(f"{n}", f"{n} workers", n, 12, 8, 4) for n in (0, 1, 2)]
+    folder, seen = tmp_path_factory.mktemp("slept"), {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GPUTUTOR_LOCK_DIR", str(folder))
+        patch.setattr(Photographs, "__getitem__", wait)
+        for name, pace_s["now"] in (("p3.2xlarge", 0.01), ("p2.xlarge", 0.001)):
+            data = feeding.run(Progress(results_dir=folder), machine=name, feeds=feeds, n_files=1, n_learned=0)
+            seen[name] = {point["key"]: point for point in data["points"]}
+    return seen
+
+
+def test_without_workers_the_card_waits_for_all_of_the_loading(slept):
+    assert slept["p3.2xlarge"]["0"]["wait_ns"] >= 80e6
+
+
+def test_one_worker_takes_as_long_as_its_loading(slept):
+    assert 0.95 * 80e6 < slept["p3.2xlarge"]["1"]["step_ns"] < slept["p3.2xlarge"]["0"]["step_ns"]
+
+
+def test_two_workers_halve_a_step_that_waits_for_loading(slept):
+    assert slept["p3.2xlarge"]["2"]["step_ns"] < 0.75 * slept["p3.2xlarge"]["1"]["step_ns"]
+
+
+def test_a_slow_card_is_fed_by_one_worker(slept):
+    slow = slept["p2.xlarge"]["1"]  # a K80 takes some 35 ms for the batch
+
+    assert slow["wait_ns"] < 0.4 * slow["step_ns"]
+
+
 # --- stop -----------------------------------------------------------------------------------------------------------
 
 
@@ -202,8 +248,6 @@ def test_on_a_processor_the_same_ways_are_timed(tmp_path):
 
 
 def test_a_gpu_that_is_not_there_is_one_sentence(tmp_path):
-    import torch
-
     if torch.cuda.is_available():
         pytest.skip("there is one")
     with pytest.raises(ExperimentError):

@@ -103,7 +103,7 @@ def test_cores_that_others_had_are_told():
     fed = drawn()
     fed.told["workers-0"]["wait_cpu_ns"] = 30 * MS
 
-    assert f"is 30.0{NBSP}ms of work and took 60.0{NBSP}ms" in fed.noise_said
+    assert f"is 30.0{NBSP}ms of work here and took 60.0{NBSP}ms" in fed.noise_said
 
 
 def test_a_simulation_that_fell_behind_is_told():
