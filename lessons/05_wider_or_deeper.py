@@ -298,7 +298,8 @@ def why(batch, points, whole):
 
 
 @app.cell(hide_code=True)
-def where_it_turns(base, deep, kept, wide):
+def where_it_turns(answer, kept):
+    mo.stop(answer is None)
     _wide, _deep = (play_file(kept.tapes[key_of(way, 2)], OTHER).ledger for way in ("wide", "deep"))
     _turned = _deep.gpu_util_share > _wide.gpu_util_share
     _said = (
@@ -325,18 +326,29 @@ def where_it_turns(base, deep, kept, wide):
 @app.cell(hide_code=True)
 def learned(answer, kept, runner):
     mo.stop(answer is None)
-    learners = gt.sweep_points(runner.result, kept, RENTED, TRAINED)
+    _learners = gt.sweep_points(runner.result, kept, RENTED, TRAINED)
     _tail = max(1, N_STEPS // 5)
-    _lines = {point.label: point.smooth(_tail) for point in learners}
+    _lines = {point.label: point.smooth(_tail) for point in _learners}
+    _target = max(points[-1][1] for points in _lines.values())
     gt.figure(
         "It really trains",
-        replace(learners[0].played.ledger.label, what=f"mean of the last {_tail} sentences"),
+        replace(_learners[0].played.ledger.label, what=f"loss, mean of the last {_tail} sentences"),
         gt.lines_legend(list(_lines)),
-        gt.curve(_lines, x_title="seconds of training", y_title="loss", kind="number", named=False),
-        gt.points_table(learners, gt.STEPS, gt.WHOLE, gt.HELD_OUT, first="Size"),
+        gt.curve(_lines, x_title="seconds of training", kind="number", named=False),
+        gt.points_table(
+            _learners,
+            gt.WHOLE,
+            (f"Down to {_target:.2f}", lambda point: duration(point.reaches_ns(_target, _tail))),
+            (
+                "A thousand such runs",
+                lambda point: dollars(point.usd(1000 * point.reaches_ns(_target, _tail) / point.step_ns)),
+            ),
+            gt.HELD_OUT,
+            first="Size",
+        ),
         note=f"{N_STEPS} sentences say who starts faster, not who translates better in the end.",
     )
-    return (learners,)
+    return
 
 
 @app.cell(hide_code=True)
@@ -440,16 +452,12 @@ def own_run(answer, get_own_shown, kept, own, own_buttons, runner):
 
 
 @app.cell(hide_code=True)
-def cost(chosen, learners, machine):
+def cost(chosen, machine):
     _usd = chosen.usd(TUTORIAL_STEPS)
-    _target = max(point.smooth(max(1, N_STEPS // 5))[-1][1] for point in learners)
-    _reached = [(point.label, point.reaches_ns(_target, max(1, N_STEPS // 5))) for point in learners]
-    _first = ", ".join(f"{label} {duration(ns)}" for label, ns in _reached)
     gt.money(
         chosen.played.ledger,
         _usd,
-        f"{TUTORIAL_STEPS:,} sentences, {chosen.label}. To a loss of {_target:.2f}, which all reach, it takes "
-        f"on the {RENTED.card.name}: {_first}.",
+        f"{TUTORIAL_STEPS:,} sentences, {chosen.label}, {duration(TUTORIAL_STEPS / chosen.samples_per_s * 1e9)}.",
         "" if _usd is None else f"{machine.name} at {dollars(machine.usd_per_hour)} an hour, {machine.price_basis}.",
     )
     return

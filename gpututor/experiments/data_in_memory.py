@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 WHAT = "a table in memory, 256 rows a step"
 BATCH, LARGE_BATCH = 256, 1024
 N_FILES = 2_048  # 8 batches; writing them takes a fifth of a second
+N_WARMUP = 16
 KEPT_ALONE = 4
 KEPT_WITH_WORKERS = 12  # two workers have up to four batches ready; a stretch must be long against that
 N_FILE_STEPS = 24  # reading a file a row takes some 10 ms a step
@@ -46,22 +47,25 @@ def run(
     *,
     machine: str = MACHINE,
     n_steps: int = 96,
-    n_warmup: int = 16,
+    n_warmup: int | None = None,
     n_file_steps: int | None = None,
     n_loops: int | None = None,
 ) -> dict[str, Any]:
     """Train every variant on `machine`'s simulated card with this computer as its host; see `simulate_calmly`.
 
     Gives besides "loops", seconds of the scripts of public threads (see `loader_loops.loops`), in a whole run. Without
-    numbers of their own, the variants with files take at most 24 steps, and a run of fewer does each script once.
+    numbers of their own, warming up takes at most 16 steps and a variant with files 24, and a run of fewer does each
+    variant and each script once.
 
     Raises:
         ExperimentError: there are no steps to run.
         MachineBusy: another measurement is running on this machine.
     """
     n_file_steps = min(n_steps, N_FILE_STEPS) if n_file_steps is None else n_file_steps
+    n_warmup = min(n_steps, N_WARMUP) if n_warmup is None else n_warmup
+    is_long = n_steps >= N_FILE_STEPS
     if n_loops is None:
-        n_loops = N_TIMES if n_steps >= N_FILE_STEPS else 1
+        n_loops = N_TIMES if is_long else 1
     with tempfile.TemporaryDirectory(prefix="gpututor-rows-") as folder:
         every = [*of_the_table(), *of_samplers(), *of_arrays(), *of_texts(), *of_files(Path(folder), n_file_steps)]
         data = simulate_calmly(
@@ -72,7 +76,7 @@ def run(
             n_steps=n_steps,
             n_kept=_kept,
             n_warmup=n_warmup,
-            again=[each.key for each in of_the_table()],
+            again=[each.key for each in of_the_table()] if is_long else (),
         )
     if len(data["points"]) == len(every) and not progress.should_stop:
         n_all = sum(len(point["losses"]) for point in data["points"])

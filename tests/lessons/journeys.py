@@ -139,6 +139,24 @@ JOURNEYS = (
         ("N_STEPS = 14", "N_STEPS = 2"),
     ),
     Journey(
+        "05_wider_or_deeper.py",
+        "the wider one, by far",
+        (
+            Control(
+                "machine",
+                select("curve_controls", "T4 (g4dn.xlarge)"),
+                "table",
+                select("curve_controls", "V100 (p3.2xlarge)"),
+            ),
+            Control("batch", choose("curve_controls", nth=1), "curve", choose("curve_controls", nth=0)),
+            Control("gauge", choose("curve_controls", nth=3), "curve", choose("curve_controls", nth=2)),
+            Control("size of the timeline", choose("timeline_head", nth=1), "ledger", choose("timeline_head", nth=0)),
+            Control("window of the timeline", press("timeline_head", "ArrowLeft", nth=1), "timeline"),
+        ),
+        ("curve", "learned", "timeline"),
+        ("N_STEPS = 40", "N_STEPS = 2"),
+    ),
+    Journey(
         "06_feeding_the_gpu.py",
         "two",
         (
@@ -190,6 +208,20 @@ JOURNEYS = (
         ),
         ("timeline", "curve", "learned"),
         ("N_STEPS = 20", "N_STEPS = 3"),
+    ),
+    Journey(
+        "10_too_many_tiny_kernels.py",
+        "about a quarter",
+        (
+            Control("machine", select("split", "T4 (g4dn.xlarge)"), "curve", select("split", "V100 (p3.2xlarge)")),
+            Control("way in the ledger", choose("timeline_head", nth=3), "ledger", choose("timeline_head", nth=0)),
+            Control("window of the timeline", press("timeline_head", "ArrowLeft", nth=1), "timeline"),
+        ),
+        ("curve", "timeline", "learning"),
+        (
+            "BATCHES = (1, 2, 4, 8, 16)\n    N_LEARNED = 160",
+            "BATCHES = (1, 16)\n    N_LEARNED = 12",
+        ),
     ),
 )
 

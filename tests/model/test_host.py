@@ -112,3 +112,12 @@ def test_an_unknown_phase_names_the_known_ones():
 def test_a_host_without_an_amount_is_named():
     with pytest.raises(DataFileError, match='slow, costs: "python" is missing'):
         op_host(HostKind.LIGHT, "forward", 1, SLOW_HOST)
+
+
+@pytest.mark.parametrize("kind", list(HostKind))
+@pytest.mark.parametrize(("scripted", "plain"), [("scripted", "forward"), ("scripted_no_grad", "no_grad")])
+def test_torchscript_costs_what_the_same_operator_costs_without_python(kind, scripted, plain):
+    script, usual = (op_host(kind, phase, 1, host("desktop")) for phase in (scripted, plain))
+
+    assert script.python_ns == 0
+    assert (script.dispatch_ns, script.launch_ns) == (usual.dispatch_ns, usual.launch_ns)
