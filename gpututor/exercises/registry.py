@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpututor.errors import ExerciseNotKnown
-from gpututor.exercises import ex01, ex02, ex03, ex07, ex09
+from gpututor.exercises import ex01, ex02, ex03, ex07, ex08, ex09
 from gpututor.exercises.form import Exercise
 
 EXERCISES: tuple[Exercise, ...] = (
@@ -15,6 +15,8 @@ EXERCISES: tuple[Exercise, ...] = (
     ex03.ACCUMULATE,
     ex07.LARGER,
     ex07.BATCHES,
+    ex08.HIDDEN,
+    ex08.AHEAD,
     ex09.MOST,
     ex09.LOGGED,
 )
