@@ -45,7 +45,7 @@ with app.setup(hide_code=True):
     from gpututor.text import dollars, duration, percent
 
     LESSON = gt.lesson(4)
-    N_STEPS = 14
+    N_STEPS = 12
     RENTED = machine_named(DEFAULT_MACHINE)
     SWAPPED = with_card(RENTED, card("H100-SXM"))
     ON_PAPER = SWAPPED.card.peak_flop_per_s["fp32"] / RENTED.card.peak_flop_per_s["fp32"]

@@ -183,6 +183,11 @@ def surprise(answer, base, deep, wide):
 def machine_choice(answer):
     mo.stop(answer is None)
     on = gt.machine_control()
+    return (on,)
+
+
+@app.cell(hide_code=True)
+def other_choices():
     batch = mo.ui.radio(
         {"one sentence a step": BATCHES[0], f"{BATCHES[1]} sentences": BATCHES[1]},
         value="one sentence a step",
@@ -190,7 +195,7 @@ def machine_choice(answer):
         label="Batch",
     )
     gauge = mo.ui.radio(list(GAUGES), value="Busy", inline=True, label="Gauge")
-    return batch, gauge, on
+    return batch, gauge
 
 
 @app.cell(hide_code=True)

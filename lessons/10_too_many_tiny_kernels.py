@@ -46,7 +46,7 @@ with app.setup(hide_code=True):
     LESSON = gt.lesson(10)
     RENTED = machine(DEFAULT_MACHINE)
     BATCHES = (1, 2, 4, 8, 16)
-    N_LEARNED = 160
+    N_LEARNED = 120
     N_IMAGENET = 1_281_167  # pictures of the training set, ILSVRC 2012
     QUESTION = (
         "ResNet-50 trains on a V100, one picture a step, and the host works for each kernel that it launches. How much "
@@ -368,7 +368,8 @@ def learning(found):
                 named=False,
             ),
             learned_table(found),
-            note="Computed on this computer's processor; the seconds are the simulated card's.",
+            note="Means of some losses, computed on this computer's processor; the seconds are the simulated card's. "
+            f"{found.small_said}",
             wide=True,
         )
     )

@@ -55,7 +55,7 @@ def run(
     thinned: int = 1,
     feeds: Sequence[Feed] | None = None,
     n_files: int = N_FILES,
-    n_learned: int = N_LEARNED,
+    n_learned: int | None = None,
 ) -> dict[str, Any]:
     """Train from files on `machine`'s simulated card, paced, once for each way of feeding; `thinned` makes them short.
 
@@ -77,6 +77,7 @@ def run(
     from gpututor.model import tape_file
 
     n_cores = usable_cores()
+    n_learned = max(2, N_LEARNED // thinned) if n_learned is None else n_learned
     todo = list(feeds) if feeds is not None else [*sweep(n_cores, thinned), *others(n_cores, thinned)]
     done = _Done()
     n_all = sum(feed.n_steps for feed in todo) + 2 * n_learned

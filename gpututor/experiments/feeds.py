@@ -103,8 +103,8 @@ def others(n_cores: int, thinned: int = 1) -> list[Feed]:
     n_skipped, n_kept = _thinned(thinned)
     n = max(2, min(n_cores, WORKERS[-1]))
     steady = Feed("", "", n, n_skipped + n_kept // 2, BATCH, n_skipped, n_kept // 4)
-    n_blurred = N_BLURRED_SKIPPED + N_BLURRED
-    blurred = replace(steady, smoothed=True, n_skipped=N_BLURRED_SKIPPED, n_batches=n_blurred, n_calm=None)
+    skipped, kept = (N_BLURRED_SKIPPED, N_BLURRED) if thinned == 1 else (1, 2)
+    blurred = replace(steady, smoothed=True, n_skipped=skipped, n_batches=skipped + kept, n_calm=None)
     few = Feed("", "", n, n, 2 * BATCH, ends=True)
     epochs = Feed("", "", 1, N_SHORT, BATCH, n_epochs=N_EPOCHS, ends=True)
     n_threads = max(2, n_cores)  # what OpenCV and OpenMP take in each process, unless told otherwise
@@ -118,7 +118,9 @@ def others(n_cores: int, thinned: int = 1) -> list[Feed]:
         replace(blurred, key="threads-n", label=f"{n_threads} threads in each", threads=n_threads),
     ]
     for method in start_methods()[: None if thinned == 1 else 1]:
-        n_epochs = 2 if method == "spawn" else N_EPOCHS  # a worker that starts afresh imports torch: seconds
+        n_epochs = (
+            2 if method == "spawn" or thinned > 1 else N_EPOCHS
+        )  # a worker that starts afresh imports torch: seconds
         each = replace(epochs, start=method, n_epochs=n_epochs)
         feeds.append(replace(each, key=f"{method}-anew", label=f"{method}, anew each epoch"))
         feeds.append(replace(each, key=f"{method}-stay", label=f"{method}, persistent_workers", persistent=True))

@@ -49,7 +49,7 @@ def draw(n: int, seed: int = 0, side: int = 16) -> tuple[Tensor, Tensor]:
     light = between(0.5, 1.0)
     at = torch.arange(side) + 0.5
     u, v = (at.view(1, 1, side) - x) / size, (at.view(1, side, 1) - y) / size
-    u, v = torch.broadcast_tensors(u, v)
+    u, v = u.expand(n, side, side), v.expand(n, side, side)
     pictures = torch.zeros(n, side, side)
     for kind, rule in enumerate(_RULES):
         chosen = kinds == kind

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from gpututor.cards import Machine
+from gpututor.charts import running_mean
 from gpututor.experiments.per_op import HostSplit, host_split
 from gpututor.experiments.tiny_kernels import BATCHES, CROWDS, SIZES, THREADS_BATCHES
 from gpututor.experiments.ways import Way
@@ -18,6 +19,7 @@ from gpututor.results import StoredResult
 from gpututor.text import duration, percent
 from gpututor.timeline import Label, Origin
 
+SMOOTH = 20  # steps in a mean of losses; as many are left out at the start
 HELPS = 1.05  # as fast as it is, or less than a twentieth faster: no help that one would notice
 FASTER = (Way.SCRIPT, Way.COMPILED, Way.GRAPH, Way.BOTH)
 
@@ -25,6 +27,29 @@ FASTER = (Way.SCRIPT, Way.COMPILED, Way.GRAPH, Way.BOTH)
 @lru_cache(maxsize=512)
 def _split(path: Path, changed_ns: int, on: SameMachine) -> HostSplit:
     return host_split(read_tape(path), on.machine)
+
+
+class Steps(Mapping[str, HostSplit]):
+    """A mean step of each variant on one machine, worked out when asked for, so that the first figures come first.
+
+    Asking raises `TimelineError` where a tape is gone or damaged.
+    """
+
+    def __init__(self, tapes: Mapping[str, Path], on: Machine) -> None:
+        self._tapes, self._on = tapes, SameMachine(on)
+
+    def __getitem__(self, key: str) -> HostSplit:
+        path = self._tapes[key]
+        return _split(path, path.stat().st_mtime_ns, self._on)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._tapes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tapes)
+
+    def __len__(self) -> int:
+        return len(self._tapes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +110,13 @@ class Tiny:
 
     def learned_lines(self) -> dict[str, list[tuple[float, float | None]]]:
         """Loss over seconds on this card for four ways, after what happens only once; thinned."""
-        found = {}
+        found: dict[str, list[tuple[float, float | None]]] = {}
         for way in (Way.EAGER, Way.COMPILED, Way.GRAPH, Way.BOTH):
             key = f"learned-{way.key}"
             if self.has(key):
-                losses, step_s = self.losses[key], self.steps[key].step_ns / 1e9
-                found[way.value] = [(k * step_s, loss) for k, loss in enumerate(losses, 1)][::2]
+                step_s = self.steps[key].step_ns / 1e9
+                means = running_mean([loss for loss in self.losses[key] if loss is not None], SMOOTH)[SMOOTH:]
+                found[way.value] = [(k * step_s, loss) for k, loss in means[::2]]
         return found
 
     # --- sentences ---------------------------------------------------------------------------------------------------
@@ -152,6 +178,14 @@ class Tiny:
         )
 
     @property
+    def small_said(self) -> str:
+        """Whether TorchScript helps the small network."""
+        eager, script = (self.steps[f"learned-{way.key}"] for way in (Way.EAGER, Way.SCRIPT))
+        if eager.step_ns > 1.02 * script.step_ns:
+            return f"TorchScript spares the small network {duration(eager.step_ns - script.step_ns)} a step."
+        return "TorchScript is no faster here: it spares Python, and keeps more for its own backward pass."
+
+    @property
     def crowd_said(self) -> str:
         """What more molecules a step cost, and how busy the card is with them."""
         few, many = (self.steps[f"crowd-{n}"] for n in (CROWDS[0], CROWDS[-1]))
@@ -191,19 +225,11 @@ class Tiny:
 
 
 def tiny_of(result: StoredResult | None, kept: Kept, on: Machine) -> Tiny:
-    """What a run, finished or stopped half-way, has on a machine; without a run there are no variants.
-
-    Raises:
-        TimelineError: a tape is gone or damaged.
-    """
+    """What a run, finished or stopped half-way, has on a machine; without a run there are no variants."""
     told = [each for each in result.data["points"] if each["key"] in kept.tapes] if result and kept.tapes else []
-    steps = {}
-    for each in told:
-        path = kept.tapes[each["key"]]
-        steps[each["key"]] = _split(path, path.stat().st_mtime_ns, SameMachine(on))
     return Tiny(
         on,
-        steps,
+        Steps({each["key"]: kept.tapes[each["key"]] for each in told}, on),
         {each["key"]: each["label"] for each in told},
         {each["key"]: tuple(each["losses"]) for each in told},
         {each["key"]: each.get("held_out") for each in told},

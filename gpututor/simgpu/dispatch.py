@@ -84,7 +84,7 @@ def detached(session: Session, plan: Plan, t: SimTensor) -> SimTensor:
 
 def on_cpu(of_op: OpPlans, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
     """What the CPU makes of the tensors' values."""
-    if of_op.strict:
+    if of_op.whole_lists:
         hosts = [a.host if type(a) is SimTensor else a for a in args]
     else:
         hosts = [a.host if type(a) is SimTensor else a if a is None or type(a) is int else on_host(a) for a in args]

@@ -41,15 +41,15 @@ def key_of(a: Any) -> Any:
     return a
 
 
-def strict_key(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The key of arguments each of which has one kind by the op's schema, so that True can't stand for 1."""
+def quick_key(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The key of arguments among which each list holds whole numbers, or booleans, by the op's schema."""
     parts: list[Any] = []
     add = parts.append
     for a in args:
         kind = type(a)
         if kind is SimTensor:
             add(a.form)
-        elif kind is bool or kind in THEMSELVES:
+        elif kind in THEMSELVES:
             add(a)
         elif kind is list:
             add(tuple(a))
@@ -58,7 +58,7 @@ def strict_key(args: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple(parts)
 
 
-def loose_key(args: tuple[Any, ...]) -> tuple[Any, ...]:
+def careful_key(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The key of any arguments."""
     return tuple([a.form if type(a) is SimTensor else a if a is None or type(a) is int else key_of(a) for a in args])
 

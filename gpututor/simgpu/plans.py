@@ -13,7 +13,7 @@ from gpututor.model.lowering import lower
 from gpututor.model.spec import HostKind, OpCall, OpCost, TensorMeta
 from gpututor.model.tape import TapeOp
 from gpututor.simgpu.forms import DTYPE_NAME, Form
-from gpututor.simgpu.keys import loose_key, strict_key
+from gpututor.simgpu.keys import careful_key, quick_key
 from gpututor.simgpu.private.tensors import fp32_precision, function_of, schema_of
 from gpututor.simgpu.tensor import SimTensor
 
@@ -26,25 +26,21 @@ EMPTY = torch.ops.aten.empty.memory_format
 _empty = torch.empty  # the same for the CPU; torch reads its arguments in half the time that it takes for the op's
 
 
-LOOSE = frozenset(
-    """
-    number Optional[number] List[number] List[float] Optional[List[float]] List[Tensor] List[Optional[Tensor]]
-    """.split()
-)
-"""Types in an op's schema that leave open what stands there: which kind of number, or a list of tensors."""
+WHOLE_LISTS = frozenset({"List[int]", "Optional[List[int]]", "List[bool]"})
+"""Types of lists in an op's schema whose items are whole numbers, or all booleans."""
 
 
 class OpPlans(dict[Any, "Plan"]):
     """The plans of one op, by the forms and whole numbers that it was called with."""
 
-    __slots__ = ("key_of", "op", "strict")
+    __slots__ = ("key_of", "op", "whole_lists")
 
     def __init__(self, op: Any) -> None:
         super().__init__()
         self.op = op  # kept alive, since it is looked up by its address
-        self.strict = LOOSE.isdisjoint(str(a.type) for a in schema_of(op).arguments)
-        """Whether each argument has one kind, and no list holds tensors."""
-        self.key_of = strict_key if self.strict else loose_key
+        kinds = {str(a.type) for a in schema_of(op).arguments}
+        self.whole_lists = {kind for kind in kinds if "List[" in kind} <= WHOLE_LISTS  # none of tensors or fractions
+        self.key_of = quick_key if self.whole_lists else careful_key
 
 
 class Plan:

@@ -12,6 +12,7 @@ from gpututor.model.host import PHASES
 from gpututor.model.tape import CopyCall, Sync
 from gpututor.simgpu import known
 from gpututor.simgpu.cards.peers import copy_between, to_card
+from gpututor.simgpu.converting import copy_converting
 from gpututor.simgpu.forms import DEVICE_NAME, form_of
 from gpututor.simgpu.memory import Block
 from gpututor.simgpu.plans import Plan, cost_of, short_name
@@ -67,8 +68,8 @@ def copy_(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, An
         other = target.form.device.index != source.form.device.index
         return copy_between(session, target, source) if other else NotImplemented
     if type(target) is SimTensor:
-        n_bytes = source.numel() * source.element_size()
-        copy_in(session, "copy to the GPU", source, n_bytes, non_blocking, target.form.device.index)
+        card = target.form.device.index
+        copy_converting(session, source, target.form.dtype, non_blocking, card, copy_in)
         if target.host is not None:
             target.host.copy_(source)
     else:
@@ -88,7 +89,7 @@ def to_copy(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, 
             return to_card(session, source, card, kwargs) if card != source.form.device.index else NotImplemented
         dtype = kwargs.get("dtype") or source.dtype
         card = card_of(wanted)
-        copy_in(session, "copy to the GPU", source, source.numel() * source.element_size(), False, card)
+        copy_converting(session, source, dtype, bool(kwargs.get("non_blocking", False)), card, copy_in)
         form = form_of(source.size(), source.stride(), dtype, card)
         if session.numerics or form.kept:
             return wrap(source.to(dtype, copy=True), index=card)

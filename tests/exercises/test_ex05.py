@@ -8,8 +8,9 @@ import pytest
 from gpututor.exercises import ex05
 from tests.exercises.answers import Answers, Wrong
 
-# Drawn: a host of 20 ms, kernels of 4, 16 and 64 ms with 1024, 2048 and 4096 units.
-CASE = ex05.widest_case({1: 20e6, 4: 20e6, 8: 21e6, 16: 64e6}, {4: 4e6, 8: 16e6})
+# Drawn: a host of 25 ms; kernels of 6 ms and a quarter for each square of the width over the tutorial's, so 10, 22 and
+# 70 ms with 4, 8 and 16 times its units.
+CASE = ex05.widest_case({1: 25e6, 4: 25e6, 8: 26e6, 16: 70e6}, {4: 10e6, 8: 22e6})
 
 SOLUTION = """
 import torch
@@ -41,10 +42,10 @@ ANSWERS = {
     "5.1": Answers(
         lambda case: f"{case['ms']}",
         (
-            Wrong("20", "Four times the weights change that"),
-            Wrong("32", "Twice as wide is four times the weights"),
-            Wrong("84", "side by side"),
-            Wrong("64000", "looks like microseconds"),
+            Wrong("25", "Four times the weights change that"),
+            Wrong("44", "Twice as wide is four times the weights"),
+            Wrong("88", "Not all of it grows fourfold"),
+            Wrong("70000", "looks like microseconds"),
             Wrong("160", "Estimate how long the kernels will run", hint=2),
         ),
         CASE,
@@ -64,6 +65,10 @@ ANSWERS = {
 
 def test_one_product_of_word_and_state_side_by_side_is_right_too():
     assert ex05.COMBINED.check(ONE_PRODUCT, {}).state == "right"
+
+
+def test_the_law_of_the_hints_gives_the_drawn_time():
+    assert CASE["kernels_ms"] + 4 * CASE["grown_ms"] == pytest.approx(CASE["ms"])
 
 
 def test_where_the_host_is_slower_still_that_is_what_is_said():

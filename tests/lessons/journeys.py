@@ -136,7 +136,7 @@ JOURNEYS = (
             Control("window of the timeline", press("timeline_head", "ArrowLeft", nth=1), "timeline"),
         ),
         ("curve", "timeline", "learned"),
-        ("N_STEPS = 14", "N_STEPS = 2"),
+        ("N_STEPS = 12", "N_STEPS = 2"),
     ),
     Journey(
         "05_wider_or_deeper.py",
@@ -219,7 +219,7 @@ JOURNEYS = (
         ),
         ("curve", "timeline", "learning"),
         (
-            "BATCHES = (1, 2, 4, 8, 16)\n    N_LEARNED = 160",
+            "BATCHES = (1, 2, 4, 8, 16)\n    N_LEARNED = 120",
             "BATCHES = (1, 16)\n    N_LEARNED = 12",
         ),
     ),

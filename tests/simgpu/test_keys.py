@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from gpututor.simgpu import simulated_gpu
-from gpututor.simgpu.keys import loose_key, strict_key
+from gpututor.simgpu.keys import careful_key, quick_key
 from gpututor.simgpu.plans import OpPlans
 from gpututor.simgpu.private.tensors import FIND_RULE
 from gpututor.simgpu.tensor import SimTensor
@@ -21,34 +21,35 @@ def sim():
         yield session
 
 
-@pytest.mark.parametrize("op", [aten.convolution.default, aten.native_batch_norm.default, aten.view.default])
-def test_an_op_without_free_numbers_and_lists_of_tensors_has_arguments_of_one_kind_each(op):
-    assert OpPlans(op).strict
+@pytest.mark.parametrize("op", [aten.convolution.default, aten.native_batch_norm_backward.default, aten.add.Tensor])
+def test_an_op_without_lists_of_tensors_or_fractions_has_quick_keys(op):
+    assert OpPlans(op).key_of is quick_key
 
 
 @pytest.mark.parametrize(
-    "op", [aten.add.Tensor, aten.cat.default, aten.index.Tensor, aten._foreach_div_.ScalarList, aten.fill_.Scalar]
+    "op", [aten.cat.default, aten.index.Tensor, aten._foreach_div_.ScalarList, aten.upsample_nearest2d.vec]
 )
-def test_an_op_with_a_free_number_or_a_list_of_tensors_leaves_kinds_open(op):
-    assert not OpPlans(op).strict
+def test_an_op_with_a_list_of_tensors_or_fractions_has_careful_keys(op):
+    assert OpPlans(op).key_of is careful_key
 
 
-def test_lists_of_the_same_numbers_give_the_same_strict_key(sim):
+def test_lists_of_the_same_numbers_give_the_same_key_whatever_fraction_stands_beside(sim):
     x = torch.ones(2, 3, device=ON)
 
-    assert strict_key((x, [3, 2], True, 0.5)) == strict_key((x, [3, 2], True, 0.1))
+    assert quick_key((x, [3, 2], True, 0.5)) == quick_key((x, [3, 2], True, 0.1))
 
 
-def test_lists_of_other_numbers_give_another_strict_key(sim):
+def test_lists_of_other_numbers_give_another_key(sim):
     x = torch.ones(2, 3, device=ON)
 
-    assert strict_key((x, [3, 2])) != strict_key((x, [2, 3]))
+    assert quick_key((x, [3, 2])) != quick_key((x, [2, 3]))
 
 
-def test_a_boolean_is_not_taken_for_a_number_where_either_may_stand(sim):
+@pytest.mark.parametrize("key", [quick_key, careful_key])
+def test_a_boolean_is_not_taken_for_a_number(sim, key):
     x = torch.ones(2, 3, device=ON)
 
-    assert loose_key((x, True)) != loose_key((x, 1))
+    assert key((x, True)) != key((x, 1))
 
 
 @pytest.mark.parametrize("size", [(), (0,), (2, 0, 3), (4, 1, 3), (1, 1), (5, 4, 3, 2)])

@@ -74,6 +74,15 @@ def product_format(metas: Iterable[TensorMeta]) -> str:
     return next((m.number_format for m in metas if m.dtype not in ("int64", "int32", "bool", "uint8")), "fp32")
 
 
+def meeting_format(metas: Iterable[TensorMeta]) -> str:
+    """The number format in which tensors of several formats meet: one fp64 tensor with dimensions makes all fp64.
+
+    Source: PyTorch's rules of type promotion, torch.result_type.
+    """
+    met = tuple(metas)
+    return "fp64" if any(m.dtype == "float64" and m.shape for m in met) else product_format(met)
+
+
 def short_name(call: OpCall) -> str:
     """The operator's plain name: "aten.add_.Tensor" gives "add_"."""
     parts = call.name.split(".")
@@ -112,7 +121,7 @@ def reduced(call: OpCall, source: TensorMeta, n_rows: int, moved_bytes: int, flo
 def one_walk(call: OpCall, flop_per_element: int = 0, host: HostKind = HostKind.LIGHT) -> OpCost:
     """One kernel that reads every tensor argument and writes every result."""
     n = elements(call)
-    form = product_format((*call.tensors(), *call.outs))
+    form = meeting_format((*call.tensors(), *call.outs))
     moved_bytes = read_bytes(call) + written_bytes(call)
     return OpCost(host, walk(short_name(call), n, moved_bytes, n * flop_per_element, form))
 
