@@ -38,8 +38,8 @@ NOTES = (
     "busier gauge as a better model; the loss is in the table. And people who take deeper for useless: it may learn "
     "more, it only doesn't fill the card. **Discuss**: the curve with another card chosen. Where does width stop "
     "being free, and where do layers win on the gauge? **Short of time**: guess, run, the curve, takeaway. "
-    "**Exercise 5.1**: the usual slip is four times all of it, though a part of a kernel's time doesn't grow. **Exercise 5.2**: the usual "
-    "slip is to join the matrices at every call, which launches more than it saves."
+    "**Exercise 5.1**: the usual slip is four times all of it, though a part of a kernel's time doesn't grow. "
+    "**Exercise 5.2**: the usual slip is to join the matrices at every call, which launches more than it saves."
 )
 
 
@@ -84,7 +84,7 @@ def judge_widest(answer: Any, case: Case) -> Judged:
     )
     kernels_then = kernels + 4 * case["grown_ms"]
     which = (
-        f"four times the growth makes the kernels {duration(kernels_then * 1e6)} long, and the card is the slower one now"
+        f"four times the growth gives kernels of {duration(kernels_then * 1e6)}, and the card is the slower one now"
         if right > 1.3 * host
         else "the host still sets the pace"
     )
@@ -110,10 +110,8 @@ WIDEST = Exercise(
     ),
     hints=(
         "Two clocks run side by side, the host's and the card's. Which of them grows with the width?",
-        "A layer's weights are a matrix, as high as it is wide: twice the units, four times the weights. But a part of a "
-        "kernel's time is there at any width. Which part of the difference between the two is fixed?",
-        "None: what was added at the last doubling is added four times at the next. The step is the longer of that sum "
-        "and the host's time.",
+        "A layer's weights are a matrix, as high as it is wide. What part of a kernel's time is there at any width?",
+        "What the last doubling added, the next one adds four times. The step is the longer of the two clocks.",
     ),
     judge=judge_widest,
     unit="ms",
