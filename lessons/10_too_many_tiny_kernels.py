@@ -256,7 +256,7 @@ def curve(found):
 def way_controls(found):
     mo.stop(not found.batches)
     looked_at = mo.ui.radio(
-        {way.value: way.key for way in Way}, value=Way.EAGER.value, inline=True, label="A step, one picture"
+        {way.value: way.key for way in Way}, value=Way.EAGER.value, inline=True, label="One picture a step"
     )
     return (looked_at,)
 
@@ -264,7 +264,7 @@ def way_controls(found):
 @app.cell(hide_code=True)
 def one_step(found, kept, looked_at):
     played = play_file(kept.tapes[f"{looked_at.value}-1"], found.machine)
-    step = played.timeline.step(played.typical_step)
+    step = played.timeline  # all that was kept: a host that replays graphs is steps ahead of its card
     idle = tuple(waits(step))
     jumps = gt.views(step, idle)
     view = gt.view_control(jumps)
@@ -278,8 +278,8 @@ def window_slider(jumps, step, view):
 
 
 @app.cell(hide_code=True)
-def timeline_head(idle, looked_at, step, view, window):
-    mo.vstack([looked_at, gt.timeline_controls("One step", step, idle, view, window)])
+def timeline_head(idle, looked_at, played, step, view, window):
+    mo.vstack([looked_at, gt.timeline_controls(f"{played.ledger.n_steps} steps", step, idle, view, window)])
     return
 
 
@@ -383,7 +383,7 @@ def crowd(found):
         "The oldest way: more in one step",
         found.label("a network on molecules, as it is"),
         crowds_table(found),
-        note=f"{found.crowd_said} One at a time a processor may be faster (v-mipeng/LexiconAugmentedNER issue 26): "
+        note=f"{found.crowd_said} One at a time a processor may be faster (LexiconAugmentedNER issue 26): "
         "measure yours below.",
         wide=True,
     )

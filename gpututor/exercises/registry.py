@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpututor.errors import ExerciseNotKnown
-from gpututor.exercises import ex01, ex02, ex03, ex06, ex07, ex08, ex09
+from gpututor.exercises import ex01, ex02, ex03, ex06, ex07, ex08, ex09, ex10
 from gpututor.exercises.form import Exercise
 
 EXERCISES: tuple[Exercise, ...] = (
@@ -21,6 +21,8 @@ EXERCISES: tuple[Exercise, ...] = (
     ex08.AHEAD,
     ex09.MOST,
     ex09.LOGGED,
+    ex10.PAID,
+    ex10.REPLAYED,
 )
 
 

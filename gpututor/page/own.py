@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import marimo as mo
@@ -14,10 +15,12 @@ from gpututor.own_machine import cpu_name
 from gpututor.page.figures import figure
 from gpututor.page.kept import Kept
 from gpututor.page.measured import BUDGET_S
-from gpututor.page.parts import escape, html, shown
+from gpututor.page.parts import escape, html, shown, trouble_line
 from gpututor.page.run import progress_line, run_buttons, run_panel
 from gpututor.page.runner import UNDER_WAY, Phase, Runner, Shown
 from gpututor.page.sweep import Point, sweep_points
+from gpututor.paths import recordings_dirs
+from gpututor.recordings import EXPERIMENTS, LessonRecording, read_of
 from gpututor.results import StoredResult
 from gpututor.store import Store
 from gpututor.text import duration
@@ -32,7 +35,7 @@ class OwnMachine:
 
     def __init__(self, store: Store, lesson: str, experiment: str) -> None:
         self.found: Gpus = find_gpus()
-        self.experiment = experiment
+        self.experiment, self.lesson = experiment, int(lesson)
         self.device = "cuda" if self.found.names else "cpu"
         self.runner = Runner(store, f"{lesson}-measured")
 
@@ -67,7 +70,8 @@ class OwnMachine:
     ) -> mo.Html:
         """The card to measure with, and below it each measured variant beside the same one simulated.
 
-        `result` and `kept` are those of the lesson's simulated run.
+        `result` and `kept` are those of the lesson's simulated run. What other machines recorded of the lesson stands
+        below that, the reader's own recordings first.
         """
         why = "" if self.device == "cuda" else f"No GPU was found here, as {self.found.reason or 'none is listed'}. "
         panel = run_panel(
@@ -78,13 +82,28 @@ class OwnMachine:
             trouble=self.runner.trouble,
             title="The same on your own machine",
         )
+        parts: list[object] = [panel]
         measured = self.runner.result
-        if measured is None or not measured.data or now.phase in UNDER_WAY:
-            return panel
-        return html('<div class="gt gt-findings">', panel, shown(lambda: _beside(measured, result, kept)), "</div>")
+        if measured is not None and measured.data and now.phase not in UNDER_WAY:
+            parts.append(shown(lambda: _beside(measured, result, kept)))
+        parts += _recorded(self.lesson, result, kept)
+        return html('<div class="gt gt-findings">', *parts, "</div>") if len(parts) > 1 else panel
 
 
-def _beside(measured: StoredResult, result: StoredResult | None, kept: Kept) -> mo.Html:
+def _recorded(lesson: int, result: StoredResult | None, kept: Kept) -> list[object]:
+    """What was recorded of the lesson's sweep elsewhere, a figure for each card; a damaged file is one sentence."""
+    parts: list[object] = []
+    for experiment in (each for each in EXPERIMENTS if each.lesson == lesson):
+        for folder in recordings_dirs():
+            found, sentences = read_of(folder, experiment)
+            parts += [shown(partial(_beside, each.result, result, kept, each)) for each in found]
+            parts += [trouble_line(f"A recording can't be shown: {sentence}") for sentence in sentences]
+    return parts
+
+
+def _beside(
+    measured: StoredResult, result: StoredResult | None, kept: Kept, recording: LessonRecording | None = None
+) -> mo.Html:
     """A table of measured steps, beside the same card simulated where it is one that is listed."""
     data = measured.data
     card = find_card(data["gpu"]) if data["gpu"] else None
@@ -93,6 +112,8 @@ def _beside(measured: StoredResult, result: StoredResult | None, kept: Kept) -> 
         expected = {point.key: point for point in sweep_points(result, kept, machine_named(card.name))}
     where = data["gpu"] or f"processor, {data.get('host') or 'of unknown make'}"
     source = f'<span class="gt-tag gt-measured">Measured</span> {escape(where)} · torch {escape(data["torch"])}'
+    if recording is not None:
+        source += f" · driver {escape(recording.driver or 'not known')} · {escape(recording.at[:10])}"
     rows = "".join(_row(point, expected.get(point["key"])) for point in data["points"])
     head = "<th scope='col'>One step</th>" + ("<th scope='col'>Expected</th>" if expected else "")
     table = (
@@ -102,7 +123,8 @@ def _beside(measured: StoredResult, result: StoredResult | None, kept: Kept) -> 
     note = "" if card or data["device"] == "cpu" else "This card is not among those that can be simulated."
     if data["device"] == "cpu":
         note = "A processor has no launch queue: an operator that is called is done when the call returns."
-    return figure("Measured here", source, table, note=note, wide=True)
+    title = "Measured here" if recording is None else "Measured elsewhere"
+    return figure(title, source, table, note=note, wide=True)
 
 
 def may_be_priced_on(result: StoredResult | None, card: str) -> bool:

@@ -57,6 +57,26 @@ EXPERIMENTS = (
         params=_SENTENCES,
         simulated_params=_SENTENCES,
     ),
+    *(
+        LessonExperiment(
+            lesson,
+            name,
+            what,
+            f"gpututor.experiments.{measured or module}:measure",
+            f"gpututor.experiments.{module}:run",
+            "step",
+        )
+        for lesson, name, what, module, measured in (
+            (3, "batches", "ResNet-50 with one picture a step to 32", "batches", ""),
+            (4, "one-after-another", "recurrent networks and a Transformer by length", "one_after_another", ""),
+            (5, "wider-or-deeper", "a translator, wider and deeper", "wider_or_deeper", ""),
+            (6, "feeding", "JPEG files and workers of a loader", "feeding", "feeding_here"),
+            (7, "in-memory", "rows of a table, one by one and together", "data_in_memory", ""),
+            (8, "preparing", "pictures prepared by host and card, and ways to copy them", "preparing", ""),
+            (9, "answers", "ways to watch the loss", "answers", ""),
+            (10, "tiny-kernels", "ResNet-50 eager, compiled and as a graph", "tiny_kernels", ""),
+        )
+    ),
 )
 
 
