@@ -41,7 +41,18 @@ class FakeLab:
         if name in self.ends:
             return self.ends[name](folder)
         leave = {"measured:gauge": self.gauged, "measured:seq2seq": self.trained, "gauge:run": self.launched}
-        return JobResult("done", leave.get(name, self.simulated)(folder))
+        swept = self.measured_sweep if name.endswith(":measure") else self.simulated_sweep
+        leave |= {"seq2seq:train": self.simulated}
+        return JobResult("done", leave.get(name, swept)(folder))
+
+    def measured_sweep(self, folder):
+        timeline_file.save(drawn(self.label), folder / "one.timeline.json.gz")
+        point = {"key": "one", "label": "one way", "step_ns": 8.0 * MS, "losses": [1.0], "trouble": None}
+        told = {"points": [point], "timelines": {"one": "one.timeline.json.gz"}, "device": "cuda", "what": "a sweep"}
+        return told | self.about
+
+    def simulated_sweep(self, folder):
+        return {"tapes": {"one": Path(shutil.copy(SHIPPED, folder)).name}}
 
     def gauged(self, folder, workloads=(gauge.SOFTMAX, gauge.ADD, gauge.FP32, gauge.FP16)):
         files = {each: f"gauge-{k}.timeline.json.gz" for k, each in enumerate(workloads, 1)}

@@ -14,6 +14,8 @@ import gpututor.page as gt
 from gpututor.cards import machine_for
 from gpututor.experiments import gauge
 from gpututor.measure.nvml import Gpus
+from gpututor.page.kept import Kept
+from gpututor.page.own import _recorded
 from gpututor.page.recorded import OTHER_SETTINGS
 from gpututor.paths import data_dir
 from gpututor.recordings import EXPERIMENTS, record
@@ -212,3 +214,33 @@ def test_with_a_gpu_the_recording_follows_the_readers_own(lab, folder, monkeypat
 
     text = plain(own.section([], gt.Shown("ready"), lambda run: 1 / 0, recorded=gt.recorded(2)))
     assert re.search(rf"NVIDIA H200.*Measured on {V100}", text)
+
+
+# --- a sweep's recordings, in the section that measures ------------------------------------------------------------
+
+
+def test_what_another_card_recorded_of_a_sweep_stands_in_the_section_that_measures(folder, lab):
+    sweep = next(each for each in EXPERIMENTS if each.lesson == 3)
+    record([sweep], folder, run=lab)
+    (told,) = _recorded(3, None, Kept())
+    shown = plain(told)
+
+    assert "Measured elsewhere" in shown
+    assert "Tesla V100-SXM2-16GB" in shown
+    assert "driver 580.65.06" in shown
+    assert "one way" in shown
+    assert "8.00 ms" in shown
+
+
+def test_of_a_lesson_that_nobody_recorded_there_is_none(folder):
+    assert _recorded(4, None, Kept()) == []
+
+
+def test_a_damaged_recording_of_a_sweep_is_one_sentence(folder, lab):
+    sweep = next(each for each in EXPERIMENTS if each.lesson == 3)
+    record([sweep], folder, run=lab)
+    (description,) = folder.glob("*.recording.json")
+    description.write_text("{", encoding="utf-8")
+    (told,) = _recorded(3, None, Kept())
+
+    assert "A recording can't be shown" in plain(told)
