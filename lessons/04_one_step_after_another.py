@@ -312,7 +312,7 @@ def one_step(points, which):
     chosen = points[which.value]
     step = chosen.played.timeline
     idle = tuple(waits(step))
-    jumps = gt.views(step, idle, launches_at=0.31)  # on the way forward, in the second of several steps
+    jumps = gt.views(step, idle, launches_at=0.1)  # on the way forward, where the loop is
     view = gt.view_control(jumps)
     return chosen, idle, jumps, step, view
 
