@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpututor.errors import ExerciseNotKnown
-from gpututor.exercises import ex01, ex02, ex03, ex06, ex07, ex08, ex09, ex10
+from gpututor.exercises import ex01, ex02, ex03, ex04, ex05, ex06, ex07, ex08, ex09, ex10
 from gpututor.exercises.form import Exercise
 
 EXERCISES: tuple[Exercise, ...] = (
@@ -13,6 +13,10 @@ EXERCISES: tuple[Exercise, ...] = (
     ex02.QUEUE,
     ex03.LARGEST,
     ex03.ACCUMULATE,
+    ex04.LONGER,
+    ex04.HOISTED,
+    ex05.WIDEST,
+    ex05.COMBINED,
     ex06.ENOUGH,
     ex06.LOADER,
     ex07.LARGER,
