@@ -3,12 +3,14 @@
 PYTHON ?= python3       # any Python from 3.10 on; a CUDA build of torch that it already has is kept
 HOST ?= 127.0.0.1
 PORT ?=                 # empty: 2718, or the next free port
+JOBS ?= 2               # processes that run the tests side by side; 0 for none
 PIP_ARGS ?=             # passed to pip, for instance an index with CPU builds of torch
 
 # Words after a value would become part of it.
 override PYTHON := $(strip $(PYTHON))
 override HOST := $(strip $(HOST))
 override PORT := $(strip $(PORT))
+override JOBS := $(strip $(JOBS))
 
 BIN := .venv/bin
 SET_UP := pyproject.toml constraints.txt tools/set_up.py
@@ -30,7 +32,7 @@ lessons: .venv/ready-lessons  ## open the course in a browser
 	@$(BIN)/gpututor lessons --host $(HOST) $(if $(PORT),--port $(PORT))
 
 test: .venv/ready-test  ## run the tests (GPUTUTOR_REQUIRE_BROWSER=1: fail without Chromium)
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
 lint: .venv/ready-dev  ## ruff, formatting, types, notebooks
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,3 +50,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
         if not torch.cuda.is_available():
             pytest.skip("no CUDA device here")
+
+
+EACH_BY_ITSELF = ("tests/lessons/test_course.py", "tests/lessons/test_in_browser.py")
+"""Files whose tests come in long rows, one for each lesson, which may run side by side."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of a file in one process when several work side by side, so that its fixtures are made once."""
+    for item in items:
+        file = item.path.relative_to(ROOT).as_posix()
+        lesson = re.search(r"\[(\d\d_\w+?)[-\]]", item.nodeid) if file in EACH_BY_ITSELF else None
+        item.add_marker(pytest.mark.xdist_group(f"{file} {lesson[1] if lesson else ''}"))

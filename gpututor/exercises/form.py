@@ -17,8 +17,8 @@ Kind = Literal["number", "choice", "diagnosis", "code"]
 State = Literal["unanswered", "wrong", "partial", "right"]
 Points = tuple[tuple[float, float | None], ...]
 Case = Mapping[str, Any]
-"""JSON data from the learner's run; the judge's, but for three entries: "words" maps the gaps of the task to texts,
-"options" takes the place of the exercise's, and "limit", a number and its unit, is what a typed number is drawn against."""
+"""JSON data from the learner's run; the judge's, but for three entries. "words" maps the gaps of the task to texts,
+"options" takes the place of the exercise's, and against "limit", a number and its unit, a typed number is drawn."""
 
 MOST_HINTS = 3
 

@@ -32,7 +32,7 @@ _RULES: tuple[Rule, ...] = (
 
 
 def draw(n: int, seed: int = 0, side: int = 16) -> tuple[Tensor, Tensor]:
-    """`n` pictures (n, 1, side, side) in fp32, of mean 0 and deviation 1, and the number of each one's kind (n,), on the CPU.
+    """`n` pictures (n, 1, side, side) in fp32, of mean 0 and deviation 1, and each one's kind (n,), on the CPU.
 
     >>> pictures, kinds = draw(4, side=12)
     >>> tuple(pictures.shape), pictures.dtype, tuple(kinds.shape), int(kinds.max()) < len(KINDS)

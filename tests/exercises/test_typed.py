@@ -14,7 +14,9 @@ def judged(typed: str):
     return judge_number(typed, 60.0, tolerance_share=0.02, said="Sixty.", slips=SLIPS, otherwise="No.", hint=2)
 
 
-@pytest.mark.parametrize(("text", "number"), [("7 pictures", 7), ("3.5×", 3.5), ("12 µs", 12), ("-1", -1), ("40 %", 40)])
+@pytest.mark.parametrize(
+    ("text", "number"), [("7 pictures", 7), ("3.5×", 3.5), ("12 µs", 12), ("-1", -1), ("40 %", 40)]
+)
 def test_a_unit_behind_the_number_is_fine(text, number):
     assert read_number(text) == number
 
