@@ -27,8 +27,8 @@ with app.setup(hide_code=True):
     from gpututor.experiments.feeds import BATCH, usable_cores
     from gpututor.ledger import rows, waits
     from gpututor.lookup import machine_named
-    from gpututor.page.feeding import feeding_in
-    from gpututor.page.feeding_tables import columns, epoch_columns, thread_rows
+    from gpututor.page.lessons.feeding import feeding_in
+    from gpututor.page.lessons.feeding_tables import columns, epoch_columns, thread_rows
     from gpututor.page.threads import threads_table
     from gpututor.references import reference
     from gpututor.store import Store

@@ -28,7 +28,7 @@ with app.setup(hide_code=True):
     from gpututor.experiments.data_in_memory import BATCH, GROUPS, LARGE_BATCH
     from gpututor.ledger import rows, waits
     from gpututor.lookup import machine_named
-    from gpututor.page.in_memory import Found, found_in, thread_rows
+    from gpututor.page.lessons.in_memory import Found, found_in, thread_rows
     from gpututor.page.rows import rows_to_batch
     from gpututor.page.step_bars import step_bars
     from gpututor.page.threads import threads_table

@@ -27,7 +27,7 @@ with app.setup(hide_code=True):
     from gpututor.experiments.preparing import BATCH, COPIES, COPY_SIDE, N_STEPS, WHO
     from gpututor.ledger import rows, waits
     from gpututor.lookup import machine_named
-    from gpututor.page.preparing import EXPOSED, NOTHING, found_in, thread_rows, whole
+    from gpututor.page.lessons.preparing import EXPOSED, NOTHING, found_in, thread_rows, whole
     from gpututor.page.threads import threads_table
     from gpututor.references import reference
     from gpututor.store import Store

@@ -28,7 +28,7 @@ with app.setup(hide_code=True):
     from gpututor.experiments.answers import LENGTH, LENGTHS, MATCHED
     from gpututor.ledger import Account, rows, waits
     from gpututor.lookup import machine_named
-    from gpututor.page.answer_tables import (
+    from gpututor.page.lessons.answer_tables import (
         WAYS,
         after_first_answer,
         answers_elsewhere,
@@ -37,7 +37,7 @@ with app.setup(hide_code=True):
         loop_picture,
         matchings_table,
     )
-    from gpututor.page.answers import answers_of
+    from gpututor.page.lessons.answers import answers_of
     from gpututor.replay import play_file
     from gpututor.store import Store
     from gpututor.text import dollars, duration, percent

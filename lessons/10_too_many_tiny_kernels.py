@@ -29,9 +29,8 @@ with app.setup(hide_code=True):
     from gpututor.experiments.ways import Way
     from gpututor.ledger import rows, waits
     from gpututor.lookup import machine_named
-    from gpututor.page.threads import threads_table
-    from gpututor.page.tiny import tiny_of
-    from gpututor.page.tiny_tables import (
+    from gpututor.page.lessons.tiny import tiny_of
+    from gpututor.page.lessons.tiny_tables import (
         crowds_table,
         learned_table,
         once_table,
@@ -39,6 +38,7 @@ with app.setup(hide_code=True):
         sizes_table,
         split_table,
     )
+    from gpututor.page.threads import threads_table
     from gpututor.replay import play_file
     from gpututor.store import Store
     from gpututor.text import dollars, duration, percent

@@ -9,7 +9,8 @@ import pytest
 from gpututor.cards import DEFAULT_MACHINE, machine
 from gpututor.experiments.answers import LENGTHS, MATCHED, WATCHED, at_length
 from gpututor.experiments.stopwatch import Stopwatch
-from gpututor.page.answer_tables import (
+from gpututor.page.kept import Kept
+from gpututor.page.lessons.answer_tables import (
     WAYS,
     after_first_answer,
     agree,
@@ -19,8 +20,7 @@ from gpututor.page.answer_tables import (
     loop_picture,
     matchings_table,
 )
-from gpututor.page.answers import Answers, answers_of
-from gpututor.page.kept import Kept
+from gpututor.page.lessons.answers import Answers, answers_of
 from gpututor.references import reference
 from gpututor.timeline import Activity, Lane, LaneKind, Span, Timeline
 from tests.draw import draw

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from gpututor.page.feeding import feeding_in
-from gpututor.page.feeding_tables import columns, epoch_columns, thread_rows
+from gpututor.page.lessons.feeding import feeding_in
+from gpututor.page.lessons.feeding_tables import columns, epoch_columns, thread_rows
 
 MS = 1e6
 SWEEP_MS = {0: 80, 1: 60, 2: 30, 4: 29}

@@ -8,7 +8,7 @@ import pytest
 
 from gpututor.lookup import machine_named
 from gpututor.model.tape import BeginStep, EndRun, HostWork, Tape
-from gpututor.page.in_memory import Found, found_in, thread_rows
+from gpututor.page.lessons.in_memory import Found, found_in, thread_rows
 from gpututor.page.rows import rows_to_batch
 from gpututor.page.step_bars import step_bars
 from gpututor.page.sweep import Point

@@ -11,8 +11,8 @@ from gpututor.experiments.per_op import HostSplit
 from gpututor.experiments.tiny_kernels import CROWDS, SIZES
 from gpututor.experiments.ways import Way
 from gpututor.page.kept import Kept
-from gpututor.page.tiny import SMOOTH, Tiny, tiny_of
-from gpututor.page.tiny_tables import (
+from gpututor.page.lessons.tiny import SMOOTH, Tiny, tiny_of
+from gpututor.page.lessons.tiny_tables import (
     crowds_table,
     learned_table,
     once_table,

@@ -8,7 +8,7 @@ from gpututor.charts import css_fill
 from gpututor.experiments.answers import MATCHED
 from gpututor.experiments.stopwatch import Stopwatch
 from gpututor.ledger import Account
-from gpututor.page.answers import NOTHING, Answers
+from gpututor.page.lessons.answers import NOTHING, Answers
 from gpututor.page.parts import escape
 from gpututor.references import Reference
 from gpututor.text import duration, percent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpututor.page.feeding import Feeding
+from gpututor.page.lessons.feeding import Feeding
 from gpututor.page.sweep import Column, Point
 from gpututor.references import Reference, reference
 from gpututor.text import duration

@@ -9,8 +9,8 @@ from gpututor.experiments.per_op import HostSplit
 from gpututor.experiments.tiny_kernels import CROWDS, MODES, SIZES
 from gpututor.experiments.ways import Way
 from gpututor.ledger import Account
+from gpututor.page.lessons.tiny import Tiny
 from gpututor.page.parts import escape
-from gpututor.page.tiny import Tiny
 from gpututor.text import dollars, duration, percent
 
 PARTS: tuple[tuple[str, str, Callable[[HostSplit], float]], ...] = (
