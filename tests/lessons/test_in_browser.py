@@ -209,6 +209,56 @@ def test_a_finished_lesson_opens_again_with_guess_and_result(walked, running, wi
     page.close()
 
 
+def test_an_answer_is_judged_on_the_page_and_stands_there_after_a_reload(walked, running):
+    card = walked.page.page.locator(".gt-exercise").first
+    typed = card.locator("input[type=text]")
+    if typed.count():
+        typed.fill("0.001")
+        typed.press("Enter")
+    else:
+        card.get_by_role("radio").first.click()
+    walked.page.page.wait_for_timeout(500)  # the answer is on its way to the kernel, as fast as a hand is not
+    card.get_by_role("button", name="Check").click()
+    told = walked.page.page.locator(".gt-exercise .gt-verdict").first
+    told.filter(has_not_text="Not answered yet.").wait_for(timeout=30_000)
+    verdict = told.inner_text()
+
+    _, one = running
+    again = visit(one, walked.server.address(walked.journey.file, learner=LEARNER))
+    kept = again.page.locator(".gt-exercise .gt-verdict").first
+    kept.filter(has_not_text="Not answered yet.").wait_for(timeout=60_000)
+    assert kept.inner_text().split("\n")[-1] == verdict.split("\n")[-1]
+    again.close()
+
+
+def test_the_way_on_leads_to_the_next_lesson(walked, running):
+    _, one = running
+    page = visit(one, walked.server.address(walked.journey.file, learner=LEARNER))
+    way_on = page.page.locator("a.gt-next")
+    way_on.wait_for(timeout=60_000)
+    title = way_on.locator("b").inner_text()
+    way_on.click()
+    page.page.locator("h1").filter(has_text=re.compile(title if title != "Back to the start" else ".")).wait_for()
+
+    assert f"learner={LEARNER}" in page.page.url
+    page.close()
+
+
+def test_a_run_can_be_stopped_half_way_and_the_page_lives_on(walked):
+    page = walked.page
+    page.page.get_by_role("button", name="Run again").first.click()
+    stop = page.page.get_by_role("button", name="Stop").first
+    stop.wait_for(timeout=30_000)
+    page.page.wait_for_timeout(1500)
+    if stop.count():
+        stop.click(timeout=5_000)
+    page.page.get_by_role("button", name="Run again").first.wait_for(timeout=60_000)
+
+    assert re.search(r"Stopped|done", page.cell("run_panel").inner_text())
+    assert page.errors == []
+    assert "Traceback" not in walked.server.log
+
+
 MARIMOS = re.compile(r"radix|cm-content|cm-scroller|opacity-80|marimo-cell|published|sm:pt-8|output block|^<span>Back<")
 """Parts of the page that marimo draws: its menu button, its editor, its link back, the frames of its cells."""
 
