@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import os
 import re
 import sys
 import time
@@ -28,6 +29,7 @@ from tests.lessons.reading import PATHS, Notebook, calls
 
 LESSONS = [notebook for notebook in map(Notebook, PATHS) if notebook.number]
 MOST_S = 60.0  # the experiment as shipped, on a quiet machine with two cores and no GPU
+BESIDE_OTHERS = 2.5  # times as long where other tests run on the same two cores
 OTHER_MACHINES = ("T4", "H100-SXM")
 FAILED = re.compile(r"could not be drawn|can't be shown|Traceback")
 
@@ -107,7 +109,7 @@ def cases(lesson: Lesson) -> dict[str, Any]:
     for cell in lesson.notebook.cells:
         for call in calls(cell, "gt.exercise_card"):
             one = eval(ast.unparse(call.args[0]), dict(lesson.names))
-            found[one.number] = lesson.names[ast.unparse(call.args[3])]
+            found[one.number] = eval(ast.unparse(call.args[3]), dict(lesson.names))
     return found
 
 
@@ -116,7 +118,9 @@ def answers(number: str) -> Answers:
 
 
 def test_the_experiment_as_shipped_is_done_within_a_minute(lesson):
-    assert lesson.took_s < MOST_S
+    beside_others = "PYTEST_XDIST_WORKER" in os.environ
+
+    assert lesson.took_s < MOST_S * (BESIDE_OTHERS if beside_others else 1)
 
 
 def test_every_cell_that_shows_something_shows_it(lesson):
