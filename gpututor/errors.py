@@ -62,6 +62,22 @@ class ExerciseNotKnown(NotKnown):
     """No exercise has this number."""
 
 
+class RunNeeded(GpututorError, LookupError):
+    """An exercise asks about the learner's own run, and none is kept."""
+
+
+class NotJudged(GpututorError, RuntimeError):
+    """An answer can't be judged, by no fault of the answer."""
+
+
+class SubmissionRefused(GpututorError, ValueError):
+    """A file that holds no submission of ours, or one that was changed after it was saved."""
+
+
+class NothingToSubmit(GpututorError, LookupError):
+    """A submission is asked for, and no answer is kept."""
+
+
 class RecordDamaged(GpututorError, ValueError):
     """A file of sampled readings that can't be read; names the file and line."""
 

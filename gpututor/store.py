@@ -86,7 +86,7 @@ class Store:
 
     def guess(self, lesson: str, question: str, answer: Any) -> None:
         """Keep a guess. Until the reveal a new one takes its place; after it, each is one more try."""
-        at = self._now().isoformat(timespec="seconds")
+        at = self.time()
 
         def change(lessons: dict[str, Any]) -> None:
             entry = _question(lessons, lesson, question)
@@ -99,7 +99,7 @@ class Store:
 
     def reveal(self, lesson: str, question: str) -> None:
         """Note that the learner has seen the answer: the guess that stands now stays the first for good."""
-        at = self._now().isoformat(timespec="seconds")
+        at = self.time()
 
         def change(lessons: dict[str, Any]) -> None:
             entry = _question(lessons, lesson, question)
@@ -118,6 +118,10 @@ class Store:
     def first_guess(self, lesson: str, question: str) -> Try | None:
         """The guess that stood when the answer was shown (or stands now), or None without one."""
         return next(iter(self.tries(lesson, question)), None)
+
+    def time(self) -> str:
+        """The time now, as it is kept beside what a learner does: UTC, ISO 8601, to the second."""
+        return self._now().isoformat(timespec="seconds")
 
     def lessons(self) -> tuple[str, ...]:
         """The lessons in which something is kept, in the order of their names."""

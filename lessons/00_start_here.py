@@ -154,6 +154,12 @@ def paper(done, own_tape):
 
 
 @app.cell(hide_code=True)
+def answers():
+    gt.save_answers(store)
+    return
+
+
+@app.cell(hide_code=True)
 def instructors():
     mo.stop(not gt.is_instructor())
     _links = "\n".join(f"- [{each.number} · {each.title}]({gt.address(each, instructor='1')})" for each in READY)

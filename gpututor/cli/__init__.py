@@ -37,6 +37,8 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     ),
     "doctor": ("gpututor.cli.doctor", "doctor_command", "Is it running on the GPU, and is this machine healthy?"),
     "lessons": ("gpututor.cli.lessons", "lessons_command", "Open the course in a browser."),
+    "check": ("gpututor.cli.check", "check_command", "Judge your answer to an exercise, without a browser."),
+    "submit": ("gpututor.cli.submit", "submit_command", "Save your answers as one file to hand in."),
 }
 
 

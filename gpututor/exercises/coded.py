@@ -9,7 +9,9 @@ from __future__ import annotations
 import base64
 import binascii
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,9 +81,27 @@ def on_card(
     if ran.values is None:
         return [], ran.sentence or "Your code gave no answer."
     try:
-        return [_launched(told) for told in ran.values], ""
+        launched = [_launched(told) for told in ran.values]
     except (GpututorError, KeyError, TypeError, ValueError, AttributeError, binascii.Error) as error:
         return [], f"What your code handed back is no record of a run ({type(error).__name__}); run it again."
+    heard = _HEARD.get()
+    if heard is not None:
+        heard += launched
+    return launched, ""
+
+
+_HEARD: ContextVar[list[Launched] | None] = ContextVar("heard", default=None)
+
+
+@contextmanager
+def noted() -> Iterator[list[Launched]]:
+    """What code launched while judges looked at it inside the block, call by call, for whoever shows it."""
+    heard: list[Launched] = []
+    before = _HEARD.set(heard)
+    try:
+        yield heard
+    finally:
+        _HEARD.reset(before)
 
 
 def _launched(told: Any) -> Launched:

@@ -185,4 +185,5 @@ ACCUMULATE = Exercise(
     ),
     _judge_accumulate,
     starter=STARTER,
+    needs_run=False,
 )

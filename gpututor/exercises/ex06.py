@@ -190,4 +190,5 @@ LOADER = Exercise(
     ),
     judge_loader,
     starter=STARTER,
+    needs_run=False,
 )

@@ -156,6 +156,7 @@ BATCHES = Exercise(
     judge_batches,
     starter=STARTER,
     x_title="rows in a batch (upright: calls of torch for it)",
+    needs_run=False,
 )
 
 RECALL = (

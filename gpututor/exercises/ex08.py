@@ -172,6 +172,8 @@ AHEAD = Exercise(
     _judge_ahead,
     starter=STARTER,
     x_title="number of the copy",
+    needs_run=False,
+    machine=MACHINE,
 )
 
 RECALL = (

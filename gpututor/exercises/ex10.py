@@ -210,4 +210,5 @@ REPLAYED = Exercise(
     ),
     judge_replayed,
     starter=STARTER,
+    needs_run=False,
 )

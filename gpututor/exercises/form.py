@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from gpututor.cards import DEFAULT_MACHINE
 from gpututor.errors import GpututorError
 
 Kind = Literal["number", "choice", "diagnosis", "code"]
@@ -73,7 +74,8 @@ class Exercise:
     `task` and `hints` are Markdown; `task` may have gaps in braces that the case's "words" fill. `options` are what can
     be chosen (kinds "choice" and "diagnosis"), `unit` what a number is asked in, `starter` the code to begin with,
     `x_title` the level axis of the picture of what code does, `picture` what its upright axis holds, and `marks` the
-    full score. A case may bring "options" of its own, in an order drawn for the learner.
+    full score. A case may bring "options" of its own, in an order drawn for the learner. `needs_run` is false where the
+    judge does without a case, and `machine` is the one on which what code launches is priced, unless the case has one.
 
     Raises:
         ExerciseError: it isn't whole.
@@ -91,6 +93,8 @@ class Exercise:
     starter: str = ""
     x_title: str = ""
     picture: Literal["share", "number"] = "number"
+    needs_run: bool = True
+    machine: str = DEFAULT_MACHINE
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.hints) <= MOST_HINTS:

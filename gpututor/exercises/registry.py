@@ -31,12 +31,12 @@ EXERCISES: tuple[Exercise, ...] = (
 
 
 def exercise(number: str) -> Exercise:
-    """The exercise with this number, such as "3.1".
+    """The exercise with this number, such as "3.1" or "03.1".
 
     Raises:
         ExerciseNotKnown: there is none.
     """
     for each in EXERCISES:
-        if each.number == number:
+        if each.number == number.strip().lstrip("0"):
             return each
     raise ExerciseNotKnown("exercise", number, [each.number for each in EXERCISES])

@@ -28,7 +28,7 @@ from gpututor.page.figures import (
     window_control,
 )
 from gpututor.page.finding import finding, findings
-from gpututor.page.front import Door, doors, facts, front_header, ledger_map
+from gpututor.page.front import Door, doors, facts, front_header, ledger_map, save_answers
 from gpututor.page.guess import guess_card, guess_control, guess_locked
 from gpututor.page.head import header, recall, unknown_bar
 from gpututor.page.kept import Kept, kept_tapes
@@ -139,6 +139,7 @@ __all__ = [
     "run_buttons",
     "run_panel",
     "running_mean",
+    "save_answers",
     "sheet",
     "shown",
     "sm_picture",

@@ -8,6 +8,7 @@ from typing import Any
 import marimo as mo
 
 from gpututor.exercises.form import MOST_HINTS, NOT_ANSWERED, Case, Check, Exercise, Judged, State
+from gpututor.exercises.keeping import given, keep_case, keep_given, keep_judged, kept_judged
 from gpututor.page.parts import escape, html, markdown, markup, shown
 from gpututor.page.workloads import against_limit
 from gpututor.store import Store
@@ -55,13 +56,14 @@ def verdict(state: State, text: str, picture: object = None) -> mo.Html:
 def answer_control(one: Exercise, store: Store, case: Case) -> Any:
     """What the answer is given with: a field, options or an editor, holding what the reader gave last time.
 
-    Every change is kept in the reader's progress file.
+    The case and every change are kept in the reader's progress file, where `gpututor check` finds them.
     """
-    lesson, key = f"{one.lesson:02d}", f"{one.key} answer"
-    kept = store.get(lesson, key)
+    keep_case(store, one, case)
+    last = given(store, one)
+    kept = None if last is None else last.answer
 
     def keep(value: Any) -> None:
-        store.put(lesson, key, value)
+        keep_given(store, one, value, case)
 
     if one.kind == "number":
         return mo.ui.text(value=str(kept or ""), placeholder=one.unit, on_change=keep, label="Your answer")
@@ -93,18 +95,12 @@ def exercise_card(one: Exercise, control: Any, check: mo.ui.run_button, case: Ca
 
 
 def _judged(one: Exercise, answer: Any, asked: bool, case: Case, store: Store) -> Judged:
-    lesson = f"{one.lesson:02d}"
     if not asked:
-        kept = store.get(lesson, one.key)
-        if kept and kept["answer"] == answer and not one.is_untouched(answer):
-            checks = tuple(Check(*each) for each in kept["checks"])
-            return Judged(kept["state"], kept["text"], checks)
-        return NOT_ANSWERED
+        kept = kept_judged(store, one)
+        same = kept is not None and kept.given.answer == answer and not one.is_untouched(answer)
+        return kept.judged if kept is not None and same else NOT_ANSWERED
     judged = one.check(answer, case)
-    if judged.state != "unanswered":
-        checks_told = [[check.words, check.holds, check.share] for check in judged.checks]
-        told = {"answer": answer, "state": judged.state, "text": judged.text, "checks": checks_told}
-        store.put(lesson, one.key, told | {"marks": one.marks, "earned": round(one.marks * judged.earned_share, 2)})
+    keep_judged(store, one, answer, case, judged)
     return judged
 
 

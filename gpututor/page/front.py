@@ -13,6 +13,7 @@ from gpututor.page.links import address
 from gpututor.page.parts import escape, html
 from gpututor.page.sheet import ROWS
 from gpututor.page.waterfall import table
+from gpututor.store import Store, file_key
 
 SYMPTOM = {topic: see for topic, see, *_ in ROWS if not isinstance(topic, Rung)}
 RUNG_OF_ROW = {"wall": Rung.WALL, "busy": Rung.BUSY, "sm_fill": Rung.SM_FILL, "mfu": Rung.MFU}
@@ -50,6 +51,19 @@ def facts(items: Sequence[tuple[str, str, str]]) -> mo.Html:
         for name, value, remark in items
     )
     return html(f'<dl class="gt gt-facts">{lines}</dl>')
+
+
+def save_answers(store: Store) -> mo.download | None:
+    """The button that hands the reader's answers over as one file, made when it is pressed; None without an answer."""
+    from gpututor.exercises import submission  # here, because it loads every exercise
+
+    if not submission.has_answers(store):
+        return None
+
+    def made() -> bytes:
+        return submission.to_text(submission.collect(store)).encode("ascii")
+
+    return mo.download(made, filename=f"answers-{file_key(store.learner)}.json", label="Save my answers")
 
 
 def ledger_map(rows: Sequence[Row], is_done: Callable[[Lesson], bool]) -> str:

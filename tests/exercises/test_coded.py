@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from gpututor.cards import machine
-from gpututor.exercises.coded import close_to, on_card
+from gpututor.exercises import coded
+from gpututor.exercises.coded import close_to, noted, on_card
+from gpututor.lab.learner_code import LearnerRun
+from gpututor.lab.on_card import packed
+from gpututor.model.tape import BeginStep, EndRun, Sync, Tape
 from gpututor.replay import with_slower_host
 
 PRODUCT = "def work(a, b):\n    return a @ b\n"
@@ -63,6 +67,17 @@ def test_code_that_fails_is_one_sentence(code, said):
 )
 def test_what_differs_in_form_or_value_is_not_close(theirs, ours):
     assert not close_to(theirs, ours)
+
+
+def test_what_was_launched_is_heard_inside_the_block_only(monkeypatch):
+    told = {"tape": packed(Tape("it", [BeginStep(), Sync("synchronize"), EndRun()], [None])), "gave": 7}
+    monkeypatch.setattr(coded, "run_learner", lambda *_, **__: LearnerRun((told, told)))
+    with noted() as heard:
+        launched, _ = on_card(PRODUCT, "work", "no.such:harness")
+    on_card(PRODUCT, "work", "no.such:harness")
+
+    assert heard == launched
+    assert [each.gave for each in heard] == [7, 7]
 
 
 def test_rounding_is_close():

@@ -82,3 +82,7 @@ def test_every_gap_of_the_task_is_filled(one):
 def test_another_number_is_told_the_known_ones():
     with pytest.raises(ExerciseNotKnown, match=r"3\.1"):
         exercise("3.11")
+
+
+def test_a_number_may_begin_with_a_zero():
+    assert exercise("03.1") is exercise("3.1")

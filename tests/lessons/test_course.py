@@ -19,6 +19,7 @@ from typing import Any
 import marimo as mo
 import pytest
 
+from gpututor.exercises.keeping import kept_case
 from gpututor.exercises.registry import EXERCISES, exercise
 from gpututor.lab.worker import find, seed_generators
 from gpututor.progress import Progress
@@ -148,6 +149,12 @@ def test_exercises_are_blank(lesson):
 
 def test_every_exercise_of_the_lesson_is_on_the_page(lesson):
     assert set(cases(lesson)) == {each.number for each in EXERCISES if each.lesson == lesson.notebook.number}
+
+
+def test_the_page_keeps_each_case_for_the_command(lesson):
+    needed = {number: case for number, case in cases(lesson).items() if exercise(number).needs_run}
+
+    assert {number: kept_case(Store(), exercise(number)) for number in needed} == needed
 
 
 def test_our_solutions_earn_full_marks_on_this_run(lesson):

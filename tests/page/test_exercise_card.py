@@ -8,6 +8,7 @@ import marimo as mo
 import pytest
 
 from gpututor.exercises.form import Check, Exercise, Judged
+from gpututor.exercises.keeping import given, kept_case
 from gpututor.page.exercise import answer_control, exercise_card
 from gpututor.store import Store
 
@@ -64,6 +65,25 @@ def test_answer_and_marks_are_kept(store):
     kept = store.get("07", "exercise 7.1")
 
     assert (kept["answer"], kept["marks"], kept["earned"]) == ("forty", 5, 2.0)
+
+
+def test_case_and_time_are_kept_beside_the_answer(store):
+    card(store, "forty", pressed=True)
+    kept = store.get("07", "exercise 7.1")
+
+    assert (kept["case"], kept["at"][-6:]) == (CASE, "+00:00")
+
+
+def test_the_case_is_kept_as_soon_as_the_exercise_is_shown(store):
+    answer_control(NUMBER, store, CASE)
+
+    assert kept_case(Store("ann"), NUMBER) == CASE
+
+
+def test_what_is_typed_is_kept_without_the_button(store):
+    answer_control(NUMBER, store, CASE)._on_change("17")
+
+    assert given(Store("ann"), NUMBER).answer == "17"
 
 
 def test_what_was_looked_at_is_listed_with_its_part(store):
