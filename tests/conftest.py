@@ -56,6 +56,7 @@ EACH_BY_ITSELF = ("tests/lessons/test_course.py", "tests/lessons/test_in_browser
 """Files whose tests come in long rows, one for each lesson, which may run side by side."""
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of a file in one process when several work side by side, so that its fixtures are made once."""
     for item in items:

@@ -42,7 +42,7 @@ def curve(
     ends: list[dict[str, Cell]] = []
     for (name, points), colour in zip(lines.items(), LINE_COLOURS, strict=False):
         rows = _rows(points)
-        layers.append(alt.Chart(table(rows)).mark_line(color=colour, strokeWidth=2.5).encode(x=x, y=y))
+        layers.append(alt.Chart(table(rows)).mark_line(aria=False, color=colour, strokeWidth=2.5).encode(x=x, y=y))
         if rows and named and len(lines) > 1:
             ends.append({**rows[-1], "b": name})
     if dots:
@@ -73,7 +73,9 @@ def answer_picture(
     """What the reader's function gives as a line, drawn through the true points as circles."""
     flat = [y for _, y in [*ours, *theirs] if y is not None]
     x, y = _x([x for x, _ in [*ours, *theirs]], x_title, log_x), _y(flat, y_title, kind)
-    mine = alt.Chart(table(_rows(theirs), ("x", "y"))).mark_line(color=YOURS_COLOUR, strokeWidth=2.5, clip=True)
+    mine = alt.Chart(table(_rows(theirs), ("x", "y"))).mark_line(
+        aria=False, color=YOURS_COLOUR, strokeWidth=2.5, clip=True
+    )
     spoken = f"Your function as a line, the true values as circles, against {x_title}"
     layered = alt.layer(mine.encode(x=x, y=y), _circles(ours, x, y))
     return calm(layered.properties(width="container", height=height_px), spoken)

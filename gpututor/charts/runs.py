@@ -155,7 +155,7 @@ def ticks(top: float) -> list[float]:
     """
     rough = top / 5
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(power * k for k in (1, 2, 5, 10) if power * k >= rough * 0.999)
+    step = next(power * k for k in (1, 2, 5, 10) if power * k >= rough * 0.93)
     return [k * step for k in range(int(top / step) + 1)]
 
 

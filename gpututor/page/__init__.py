@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gpututor import charts
 from gpututor.charts import running_mean, strip_svg, views
 from gpututor.page.course import LESSONS, START, Lesson, Rung, is_ready, lesson, next_ready
-from gpututor.page.ending import ending, instructor_notes, is_instructor, next_lesson, takeaway
+from gpututor.page.endings import ending, instructor_notes, is_instructor, next_lesson, takeaway
 from gpututor.page.exercise import answer_control, check_button, editor_control, exercise, exercise_card, verdict
 from gpututor.page.expected import expected_table
 from gpututor.page.figures import (

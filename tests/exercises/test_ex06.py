@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from gpututor.exercises import ex06
@@ -22,7 +24,7 @@ ALONE = SOLUTION.replace("num_workers=n_cores, persistent_workers=True", "num_wo
 ANSWERS = {
     # 50 ms a batch on a core, 28 ms on the card, so 7 ms on one four times as fast: 50 / 7 = 7.14, so 8 workers
     "6.1": Answers(
-        "8",
+        lambda case: str(max(1, math.ceil(case["load_ns"] / case["faster_ns"]))),
         (
             Wrong("7", "Round up"),
             Wrong("7.14", "Workers come whole"),
@@ -90,3 +92,7 @@ def test_two_batches_leave_the_third_worker_without_work():
 @pytest.mark.parametrize("made_up", [[], [{}, {}], [{"epochs": [[7]], "own": 1}] * 2, [{"epochs": 3, "own": 1}] * 2])
 def test_made_up_notes_are_no_batches(made_up):
     assert "not batches" in ex06.judge_noted(made_up).text
+
+
+def test_what_was_counted_for_the_drawn_case_is_right():
+    assert ex06.ENOUGH.check("8", ANSWERS["6.1"].case).state == "right"

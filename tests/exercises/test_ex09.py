@@ -50,7 +50,7 @@ AT_THE_END = SOLUTION.replace("log.append((total / 10).item())", "log.append(tot
 
 ANSWERS = {
     "9.1": Answers(
-        "1.0 ms",
+        lambda case: f"{case['step_ms'] - max(case['host_ms'], case['card_ms'])} ms",
         (
             Wrong("3", "what the stopwatch shows"),
             Wrong("5", "side by side already"),  # 6 + 8 - 9
@@ -112,3 +112,7 @@ def test_what_can_be_saved_is_asked_for_with_the_numbers_of_the_run():
     assert "9.00\u00a0ms" in asked
     assert "6.00\u00a0ms" in asked
     assert "8.00\u00a0ms" in asked
+
+
+def test_what_was_counted_for_the_drawn_case_is_right():
+    assert ex09.MOST.check("1.0 ms", ANSWERS["9.1"].case).state == "right"

@@ -47,7 +47,7 @@ def test_the_thumbnail_lies_where_the_gallery_looks(tmp_path):
 
 
 def test_the_way_on_is_no_dead_link(monkeypatch):
-    monkeypatch.setattr("gpututor.page.ending.is_ready", lambda each: False)
+    monkeypatch.setattr("gpututor.page.endings.is_ready", lambda each: False)
 
     shown = gt.next_lesson(2).text
 
@@ -56,7 +56,7 @@ def test_the_way_on_is_no_dead_link(monkeypatch):
 
 
 def test_the_way_on_leads_to_the_next_lesson(monkeypatch):
-    monkeypatch.setattr("gpututor.page.ending.is_ready", lambda each: True)
+    monkeypatch.setattr("gpututor.page.endings.is_ready", lambda each: True)
 
     assert 'href="?file=03_one_sample_at_a_time.py"' in gt.next_lesson(2).text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -44,11 +45,18 @@ def script(tmp_path):
     return write
 
 
+def hears_ctrl_c() -> None:
+    """A shell starts what it runs in the background deaf to Ctrl-C, and its children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.fixture
 def command(environment, tmp_path):
     """Start `gpututor run` with these words in the test's folder."""
 
     def start(*words: str, **how: Any) -> subprocess.Popen[str]:
+        if sys.platform != "win32":
+            how.setdefault("preexec_fn", hears_ctrl_c)
         return subprocess.Popen(
             [sys.executable, "-m", "gpututor", "run", *words],
             cwd=tmp_path,
