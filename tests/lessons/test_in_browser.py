@@ -89,6 +89,8 @@ def test_the_front_page_says_that_a_kept_run_is_simulated(front):
 
 
 def test_the_front_page_shows_an_instructor_the_notes(front):
+    front.wait_for("instructors", "For instructors")
+
     assert front.height("instructors") > 0
 
 
