@@ -425,7 +425,7 @@ def own_run(get_own_shown, kept, own, own_buttons, runner, trained):
 
 @app.cell(hide_code=True)
 def learned(points, trained):
-    mo.stop("lstm" not in points or not trained)
+    mo.stop(not {"loop", "lstm"} <= set(points) or not trained)
     gt.figure(
         "The loop and the call learn the same",
         f"loss of {N_STEPS} steps, computed on this computer's processor",

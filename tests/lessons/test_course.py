@@ -9,10 +9,11 @@ import ast
 import importlib.util
 import os
 import re
+import shutil
 import sys
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -162,6 +163,26 @@ def test_our_solutions_earn_full_marks_on_this_run(lesson):
         judged = exercise(number).check(answers(number).right_for(case), case)
 
         assert (judged.state, judged.earned_share) == ("right", 1.0), f"{number}: {judged.text}"
+
+
+def test_a_run_that_was_stopped_half_way_still_makes_a_page(lesson):
+    results = Store().results(f"{lesson.notebook.number:02d}")
+    whole = results.latest()
+    if "points" not in whole.data:
+        pytest.skip("this run is one job, not a sweep; test_states.py stops it")
+    for n_points in {1, len(whole.data["points"]) // 2, len(whole.data["points"]) - 1}:
+        points = whole.data["points"][:n_points]
+        tapes = {
+            point["key"]: whole.data["tapes"][point["key"]] for point in points if point["key"] in whole.data["tapes"]
+        }
+        part = {**whole.data, "points": points, "tapes": tapes}
+        shutil.copytree(whole.folder, folder := results.new_folder(), dirs_exist_ok=True)
+        results.keep(replace(whole, folder=folder, state="stopped", data=part))
+        shown, _ = page(lesson.notebook)
+
+        assert re.search("gt-take|gt-ghost", " ".join(shown.values()))  # with too little for a picture it says so
+        assert {cell: html for cell, html in shown.items() if FAILED.search(html)} == {}
+        shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize("machine", OTHER_MACHINES)
