@@ -126,3 +126,11 @@ def test_when_a_loss_is_reached_is_counted_in_steps(result, target, steps):
     reached = point.reaches_ns(target, n_samples=8)
 
     assert reached == (None if steps is None else pytest.approx(steps * played.step_ns))
+
+
+def test_pricing_leaves_the_garbage_collector_as_it_was(result):
+    import gc
+
+    points(result, "A100-SXM4-80GB")
+
+    assert gc.isenabled()
