@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, final
 
 from gpututor.errors import SandboxFailed
-from gpututor.lab.limits import LOOK_EVERY_S, MAX_FILE_BYTES, MAX_PROCESSES, Cut, Limits
+from gpututor.lab.limits import LOOK_EVERY_S, MAX_FILE_BYTES, MAX_PROCESSES, MIB, Cut, Limits
 from gpututor.lab.outlets import Watched, read_some
 from gpututor.lab.process_tree import Process, below, held_bytes
 from gpututor.lab.sandbox_view import FOLDER, Way, arguments, import_from, stranger
@@ -26,6 +26,7 @@ from gpututor.lab.sandbox_view import FOLDER, Way, arguments, import_from, stran
 STARTS_WITHIN_S = 60.0  # a tenth of a second, and some more on a busy machine
 LOADS_WITHIN_S = 300.0  # torch is read from a disk that may be slow
 STOPS_WITHIN_S = 5.0
+MORE_BYTES = 64 * MIB  # code and data of modules that a call imports
 MAX_TASKS = 256  # processes and threads; what the system itself holds a fork bomb at
 COUNTS_BY_NAMESPACE = (
     5,
@@ -62,9 +63,10 @@ class Sandbox:
             self._first = os.pidfd_open(self._pid) if self._pid else None
             self._expect("ready", STARTS_WITHIN_S)
         except (SandboxFailed, OSError, ValueError) as error:
-            why = str(error) if isinstance(error, SandboxFailed) else ""
+            self._process.kill()
+            why = (isinstance(error, SandboxFailed) and str(error)) or _first_line(self._process)
             self.close()
-            raise SandboxFailed(why or _first_line(self._process) or "it ended at once and said nothing") from error
+            raise SandboxFailed(why or "it ended at once and said nothing") from error
 
     def __enter__(self) -> Sandbox:
         return self
@@ -77,13 +79,16 @@ class Sandbox:
         if self._first is not None:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._first, signal.SIGKILL)
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(STOPS_WITHIN_S)  # it waits for the first, which goes after all others
+            select.select([self._first], [], [], STOPS_WITHIN_S)  # the first of a namespace goes after all others
             os.close(self._first)
             self._first = None
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(STOPS_WITHIN_S)
         self._process.kill()
         self._process.wait()
         self._control.close()
+        if self._process.stderr is not None:
+            self._process.stderr.close()
 
     def load(self) -> None:
         """Have torch imported inside, once.
@@ -183,18 +188,20 @@ class Sandbox:
         return False
 
     def _beyond(self, until_s: float, limits: Limits, before: list[Process]) -> Cut | None:
-        if time.monotonic() > until_s:
-            return "time"
+        """The limit that the call is beyond. What a busy machine brings about too, time, is looked at last."""
         now = below(self._pid)
-        if limits.cpu_s is not None and _cpu_s(now) - _cpu_s(before) > limits.cpu_s:
-            return "time"
         call = now[2:]
         if len(call) > 1 + MAX_PROCESSES:
             return "processes"
+        # The system refuses one process's own memory at the limit, with the line. This is for memory of other kinds.
+        most = limits.memory_bytes + limits.memory_bytes // 4 + MORE_BYTES
         zygotes = now[1].resident_bytes if len(now) > 1 else 0
-        if sum(max(0, each.resident_bytes - zygotes) for each in call) > limits.memory_bytes:
-            return "memory" if sum(map(held_bytes, call)) > limits.memory_bytes + zygotes else None
-        return None
+        if sum(max(0, each.resident_bytes - zygotes) for each in call) > most and (
+            sum(map(held_bytes, call)) > most + zygotes
+        ):
+            return "memory"
+        over = limits.cpu_s is not None and _cpu_s(now) - _cpu_s(before) > limits.cpu_s
+        return "time" if over or time.monotonic() > until_s else None
 
 
 def _cpu_s(tree: list[Process]) -> float:
@@ -220,6 +227,7 @@ def _start(way: Way, control: int, info: int) -> subprocess.Popen[bytes]:
 def _first_line(process: subprocess.Popen[bytes]) -> str:
     """What it complained of: the last line of a traceback, else the first."""
     assert process.stderr is not None
+    process.wait()
     lines = process.stderr.read(2**16).decode("utf-8", "replace").strip().splitlines() or [""]
     return lines[-1] if lines[0].startswith("Traceback") else lines[0]
 

@@ -116,11 +116,18 @@ def _shown() -> Iterator[tuple[str, ...]]:
             yield "--symlink", os.readlink(place), place  # noqa: PTH115 - the text of the link, whatever it is
         elif Path(place).is_dir():
             yield "--ro-bind", place, place
-    for place in dict.fromkeys((*SYSTEM, *FILES, *_interpreter(), *_odd_places())):
-        yield "--ro-bind-try", place, place
+    places = dict.fromkeys((*SYSTEM, *FILES, *_interpreter(), *_odd_places()))
+    yield from _folders_to([*places, sys.executable, str(PACKAGE_ROOT / "gpututor")])
+    yield from (("--ro-bind-try", place, place) for place in places)
     if (program := Path(sys.executable)).is_symlink():
         yield "--symlink", str(program.resolve()), str(program)
     yield from _package()
+
+
+def _folders_to(places: list[str]) -> Iterator[tuple[str, ...]]:
+    """The folders on the way to them, which bubblewrap by itself makes for their owner's eyes only."""
+    on_the_way = {str(parent) for place in places for parent in Path(place).parents}
+    yield from (("--perms", "0755", "--dir", folder) for folder in sorted(on_the_way - {"/", "/tmp"}))  # noqa: S108
 
 
 def _interpreter() -> Iterator[str]:
@@ -139,9 +146,8 @@ def _odd_places() -> list[str]:
 def _package() -> Iterator[tuple[str, ...]]:
     """This package's shown parts, in an empty folder that covers the whole package where it lies in a shown place."""
     package = PACKAGE_ROOT / "gpututor"
+    shown = [*(str(package / part) for part in SHOWN), *map(str, sorted(data_dir().glob("*.toml")))]
     yield "--tmpfs", str(package)
-    for part in SHOWN:
-        yield "--ro-bind-try", str(package / part), str(package / part)
-    for table in sorted(data_dir().glob("*.toml")):
-        yield "--ro-bind", str(table), str(table)
+    yield from _folders_to(shown)
+    yield from (("--ro-bind-try", place, place) for place in shown)
     yield "--remount-ro", str(package)
