@@ -49,10 +49,10 @@ class Sandbox:
         infos, info = os.pipe()
         try:
             self._process = _start(way, theirs.fileno(), info)
-        except OSError:
+        except OSError as error:
             self._control.close()
             os.close(infos)
-            raise
+            raise SandboxFailed(f"bubblewrap can't be run: {error.strerror}") from error
         finally:
             theirs.close()
             os.close(info)
