@@ -62,6 +62,7 @@ class Sandbox:
                 self._pid = int(json.loads(file.read() or b"{}").get("child-pid", 0))
             self._first = os.pidfd_open(self._pid) if self._pid else None
             self._expect("ready", STARTS_WITHIN_S)
+            self._keepers = {process.pid for process in below(self._pid)}  # the first process, and the zygote
         except (SandboxFailed, OSError, ValueError) as error:
             self._process.kill()
             why = (isinstance(error, SandboxFailed) and str(error)) or _first_line(self._process)
@@ -105,7 +106,7 @@ class Sandbox:
         """What came of one request, and whether the sandbox is as it was, ready for another.
 
         Raises:
-            SandboxFailed: the sandbox was gone before the request.
+            SandboxFailed: the sandbox was gone before the request, or was ended from outside.
         """
         fds = [_as_file(json.dumps(request).encode())]
         prints, printing = os.pipe()
@@ -168,6 +169,9 @@ class Sandbox:
         """Take what is left in the pipes, which nobody holds any more, and how the call's process ended."""
         told = self._heard()
         if not told:
+            with suppress(subprocess.TimeoutExpired):
+                if self._process.wait(STOPS_WITHIN_S) < 0:  # a signal, which none can send from inside
+                    raise SandboxFailed("the sandbox was ended from outside")
             watched.cut = watched.cut or "keeper"
             return watched, False
         outlets.unregister(self._control)
@@ -190,23 +194,23 @@ class Sandbox:
     def _beyond(self, until_s: float, limits: Limits, before: list[Process]) -> Cut | None:
         """The limit that the call is beyond. What a busy machine brings about too, time, is looked at last."""
         now = below(self._pid)
-        call = now[2:]
+        call = [each for each in now if each.pid not in self._keepers]
         if len(call) > 1 + MAX_PROCESSES:
             return "processes"
         # The system refuses one process's own memory at the limit, with the line. This is for memory of other kinds.
         most = limits.memory_bytes + limits.memory_bytes // 4 + MORE_BYTES
-        zygotes = now[1].resident_bytes if len(now) > 1 else 0
+        zygotes = max((each.resident_bytes for each in now if each.pid in self._keepers), default=0)
         if sum(max(0, each.resident_bytes - zygotes) for each in call) > most and (
             sum(map(held_bytes, call)) > most + zygotes
         ):
             return "memory"
-        over = limits.cpu_s is not None and _cpu_s(now) - _cpu_s(before) > limits.cpu_s
+        over = limits.cpu_s is not None and self._cpu_s(now) - self._cpu_s(before) > limits.cpu_s
         return "time" if over or time.monotonic() > until_s else None
 
-
-def _cpu_s(tree: list[Process]) -> float:
-    """Processor time of a sandbox's calls: of its first process and the zygote only what children have used."""
-    return sum(each.childrens_cpu_s for each in tree) + sum(each.own_cpu_s for each in tree[2:])
+    def _cpu_s(self, tree: list[Process]) -> float:
+        """Processor time of all calls: of the first process and the zygote only what their children have used."""
+        own = (each.own_cpu_s for each in tree if each.pid not in self._keepers)
+        return sum(own) + sum(each.childrens_cpu_s for each in tree)
 
 
 def _start(way: Way, control: int, info: int) -> subprocess.Popen[bytes]:
