@@ -31,7 +31,7 @@ help:  ## show this list
 lessons: .venv/ready-lessons  ## open the course in a browser
 	@$(BIN)/gpututor lessons --host $(HOST) $(if $(PORT),--port $(PORT))
 
-test: .venv/ready-test  ## run the tests (GPUTUTOR_REQUIRE_BROWSER=1: fail without Chromium)
+test: .venv/ready-test  ## run the tests (GPUTUTOR_REQUIRE_BROWSER=1: fail without Chromium, ..._BUBBLEWRAP=1: without bubblewrap)
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup
 
 lint: .venv/ready-dev  ## ruff, formatting, types, notebooks

@@ -13,7 +13,6 @@ import gc
 import importlib.util
 import json
 import os
-import resource
 import select
 import shutil
 import signal
@@ -185,6 +184,8 @@ def _private_bytes() -> int:
 
 
 def _keep_more_limits(n_tasks: int | None) -> None:
+    import resource
+
     resource.setrlimit(resource.RLIMIT_NOFILE, (MAX_OPEN_FILES, MAX_OPEN_FILES))
     if n_tasks is not None:
         resource.setrlimit(resource.RLIMIT_NPROC, (n_tasks, n_tasks))
