@@ -53,6 +53,7 @@ ORDER = (
     ("doctor",),
     ("bench",),
     ("watch",),
+    ("grading",),
     ("cli",),
     ("__main__",),
 )
