@@ -172,9 +172,6 @@ def _newest(several: Sequence[tuple[HandedIn, bool]], now: datetime, notes: list
     if len(ordered) > 1:
         others = ", ".join(sorted(one.file for one in ordered[:-1]))
         notes.append(Note(counts.file, counts.learner.id, f"counts, the newest of {len(ordered)}; not read: {others}"))
-    for one in ordered:
-        if one.at > now + CLOCKS_DIFFER:
-            notes.append(
-                Note(one.file, one.learner.id, f"its time {iso(one.at)} lies in the future, so it isn't right")
-            )
+    for one in (one for one in ordered if one.at > now + CLOCKS_DIFFER):
+        notes += [Note(one.file, one.learner.id, f"its time {iso(one.at)} lies in the future, so it isn't right")]
     return counts
