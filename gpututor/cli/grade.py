@@ -11,8 +11,6 @@ from typing import Any
 
 import click
 
-from gpututor.errors import GradingStopped
-
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
@@ -90,9 +88,8 @@ def run_command(
                 progress=progress,
             )
     except KeyboardInterrupt:
-        raise GradingStopped(
-            f"stopped; what is judged is kept in {out}, so run the same command again to go on"
-        ) from None
+        click.echo(f"Stopped. What is judged is kept in {out}; run the same command again to go on.", err=True)
+        raise click.Abort from None
     except OSError as error:
         raise click.ClickException(f"{out} can't be written ({error.strerror or error})") from error
     if as_json:

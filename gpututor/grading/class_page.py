@@ -10,6 +10,7 @@ from gpututor.grading.feedback_page import WORDS, code
 from gpututor.grading.pages import escape, page
 from gpututor.text import NBSP
 
+N_STEPS = 10  # of points, in the picture of how they spread
 SIMILAR_SAYS = (
     "These pairs of answers share more than the task and the rest of the class explain. That can have many reasons, "
     "learning together among them. Look at them before you think anything of it."
@@ -24,8 +25,9 @@ def class_page(results: Mapping[str, Any]) -> str:
         _about(about),
         "".join(f'<p class="warn">{escape(each)}</p>' for each in results["warnings"]),
         _figures(summary),
+        _spread(results["learners"], summary["marks"]),
         "<h2>The exercises</h2>",
-        _key(),
+        _key(summary),
         f'<div class="cards">{"".join(map(_exercise, summary["exercises"]))}</div>',
         _look_at(results),
         _late(summary),
@@ -53,8 +55,26 @@ def _figures(summary: Mapping[str, Any]) -> str:
     return f'<div class="figures">{"".join(f"<div><b>{escape(a)}</b>{escape(b)}</div>" for a, b in shown)}</div>'
 
 
-def _key() -> str:
-    parts = (f'<span><i class="f-{state.split()[-1]}"></i>{words}</span>' for state, words in WORDS.items())
+def _spread(learners: Sequence[Mapping[str, Any]], marks: int) -> str:
+    """How many have how many points, in ten steps."""
+    graded = [one["points"] for one in learners if one["state"] == "graded"]
+    if not graded:
+        return ""
+    steps = [0] * N_STEPS
+    for points in graded:
+        steps[min(N_STEPS - 1, int(N_STEPS * points / marks))] += 1
+    columns = "".join(
+        f'<div><span>{n or ""}</span><i style="height:{4 * n / max(steps):.2f}rem"></i>'
+        f'<span class="soft">{number(k * marks / N_STEPS)}</span></div>'
+        for k, n in enumerate(steps)
+    )
+    said = f"learners by points, in steps of {number(marks / N_STEPS)}"
+    return f'<div class="spread" role="img" aria-label="{said}">{columns}</div><p class="soft small">{said}</p>'
+
+
+def _key(summary: Mapping[str, Any]) -> str:
+    met = [state for state in WORDS if any(one["states"][state] for one in summary["exercises"])]
+    parts = (f'<span><i class="f-{state.split()[-1]}"></i>{WORDS[state]}</span>' for state in met)
     return f'<div class="key">{"".join(parts)}</div>'
 
 

@@ -19,7 +19,7 @@ WORDS = {
     "not judged": "Not judged",
 }
 WHOSE = {
-    "own": "On the data that your own file brought.",
+    "own": "Judged on the data of your own run, as your file holds them.",
     "differs": "Your data differ from ours, so this was judged by ours.",
 }
 

@@ -33,9 +33,11 @@ p { margin: .35rem 0; overflow-wrap: anywhere } .soft { color: var(--soft) } .sm
 .bar { display: flex; height: .8rem; border-radius: 4px; overflow: hidden; background: var(--line); margin: .45rem 0 }
 .bar i { display: block } .f-right { background: var(--good-fill) } .f-partial { background: var(--part-fill) }
 .f-wrong, .f-judged { background: var(--bad-fill) } .f-unanswered { background: var(--none-fill) }
-.key { display: flex; flex-wrap: wrap; gap: .2rem 1rem; color: var(--soft); font-size: .92rem }
+.key { display: flex; flex-wrap: wrap; gap: .2rem 1rem; color: var(--soft); font-size: .92rem;
+  margin-bottom: .7rem }
 .key i { display: inline-block; width: .8rem; height: .8rem; border-radius: 3px; margin-right: .35rem;
   vertical-align: -.08rem }
+h3 + ul { margin-top: .2rem } ul + h3 { margin-top: .8rem }
 ul { margin: .35rem 0; padding-left: 1.2rem } li { margin: .2rem 0; overflow-wrap: anywhere }
 ul.checks { list-style: none; padding: 0 } ul.checks b { display: inline-block; min-width: 2.2rem }
 .note { border-left: 3px solid var(--blue); padding-left: .7rem; margin: .5rem 0 }
@@ -48,6 +50,9 @@ a { color: var(--blue) } summary { cursor: pointer; color: var(--blue) }
 pre { font: .82rem/1.4 "Fira Mono", Consolas, Menlo, monospace; white-space: pre-wrap; overflow-wrap: anywhere;
   background: var(--paper); border: 1px solid var(--line); border-radius: 6px; padding: .5rem .6rem; margin: .4rem 0 }
 .two { display: grid; gap: .6rem; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)) }
+.spread { display: flex; align-items: end; gap: 2px; text-align: center; font-size: .8rem; margin-top: 1.2rem }
+.spread div { flex: 1; min-width: 0 } .spread span { display: block; line-height: 1.3 }
+.spread i { display: block; background: var(--blue); border-radius: 3px 3px 0 0; border-bottom: 1px solid var(--line) }
 .figures { display: flex; flex-wrap: wrap; gap: .6rem 2.2rem; margin: 1rem 0 }
 .figures div b { display: block; font: 600 1.5rem/1.2 Lora, Georgia, serif; font-variant-numeric: tabular-nums }
 @media print { .card { break-inside: avoid } body { max-width: none; padding: 0 } }

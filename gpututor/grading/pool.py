@@ -112,7 +112,7 @@ def _on_cluster(distributed: Any, client: Any, bundles: Sequence[Bundle], done: 
     """Hand the bundles out and take verdicts as they come. What a lost worker had is handed to another one."""
     n_again = 0
     told_of = {client.submit(judge_bundle, bundle, pure=False, retries=LOST_TRIES): bundle for bundle in bundles}
-    coming = distributed.as_completed(told_of)
+    coming = distributed.as_completed(told_of, loop=client.loop)
     for future in coming:
         bundle = told_of.pop(future)
         try:
