@@ -17,6 +17,7 @@ SEPARATORS = ",;\t"
 FORMULA = "=+-@\t\r"
 """A cell that begins so is a formula to spreadsheets. Source: OWASP, "CSV Injection"."""
 
+_MARKED = re.compile(r"(^|[,;|\"'\t\r\n]\s*)'([=+\-@])")
 _INSIDE = re.compile(r"([,;|\"'\t\r\n]\s*)([=+\-@])")
 
 
@@ -55,7 +56,7 @@ def read(path: Path, known: Mapping[str, Sequence[str]], needed: Sequence[str]) 
                 f"{path.name}, line {number}: {len(cells)} cells under {len(columns)} headings; put a cell that holds "
                 "the separator in double quotes"
             )
-        named = {column: cell for column, cell in zip(columns, cells, strict=False) if column}
+        named = {column: meant(cell) for column, cell in zip(columns, cells, strict=False) if column}
         rows.append(Row(path.name, number, named))
     return rows
 
@@ -129,6 +130,15 @@ def guarded(text: str) -> str:
     """
     inside = _INSIDE.sub(r"\1'\2", text.replace("\0", ""))
     return f"'{inside}" if inside.lstrip(" \u00a0")[:1] in tuple(FORMULA) else inside
+
+
+def meant(cell: str) -> str:
+    """The text of a cell that `guarded` or a person has marked as text with an apostrophe.
+
+    >>> meant("'=1+1"), meant("O'Neil"), meant(guarded("a;=1"))
+    ('=1+1', "O'Neil", 'a;=1')
+    """
+    return _MARKED.sub(r"\1\2", cell)
 
 
 def written(rows: Iterable[Sequence[object]]) -> str:

@@ -156,7 +156,7 @@ def test_points_by_hand_are_kept_and_the_last_ones_hold(tmp_path):
         overrides.keep(made, override(tmp_path, points=points, comment="=1+1; fine"))
 
     kept = overrides.read(made)
-    assert {key: (one.points, one.comment) for key, one in kept.items()} == {("007", "1.1"): (8.5, "'=1+1; fine")}
+    assert {key: (one.points, one.comment) for key, one in kept.items()} == {("007", "1.1"): (8.5, "=1+1; fine")}
 
 
 @pytest.mark.parametrize(
