@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,28 @@ def run_command(
     override}], feedback}]. Times are UTC; shares are between 0 and 1.
     """
     from gpututor.cli.grade_tables import print_results
+
+    asked = {"isolation": isolation, "again": again}
+    results = _graded(submissions, class_folder, out, n_processes, scheduler, asked)
+    if as_json:
+        click.echo(json.dumps(results, indent=1, sort_keys=True))
+    else:
+        print_results(results, out)
+
+
+def _graded(
+    submissions: Path,
+    class_folder: Path,
+    out: Path,
+    n_processes: int | None,
+    scheduler: str | None,
+    asked: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Grade while a bar shows how far it is.
+
+    Raises:
+        click.Abort: Ctrl-C.
+    """
     from gpututor.grading import classroom, pool
     from gpututor.grading import grade as grading
 
@@ -77,25 +99,12 @@ def run_command(
     judges = pool.cluster(scheduler) if scheduler else pool.here(n or 1)
     try:
         with _progress() as progress:
-            results = grading.grade(
-                submissions,
-                room,
-                out,
-                judges,
-                isolation=isolation,
-                again=again,
-                n_processes=n,
-                progress=progress,
-            )
+            return grading.grade(submissions, room, out, judges, n_processes=n, progress=progress, **asked)
     except KeyboardInterrupt:
         click.echo(f"Stopped. What is judged is kept in {out}; run the same command again to go on.", err=True)
         raise click.Abort from None
     except OSError as error:
         raise click.ClickException(f"{out} can't be written ({error.strerror or error})") from error
-    if as_json:
-        click.echo(json.dumps(results, indent=1, sort_keys=True))
-    else:
-        print_results(results, out)
 
 
 @contextmanager

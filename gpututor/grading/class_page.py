@@ -86,7 +86,7 @@ def _exercise(one: Mapping[str, Any]) -> str:
     mistakes = "".join(
         f"<li><b>{each['n']}×</b> {escape(each['text'])}"
         + (f'<br><span class="soft small">Hint given: {code(each["hint"])}</span>' if each["hint"] else "")
-        + "</li>"
+        + f'<details class="small"><summary>Who</summary>{escape(", ".join(each["ids"]))}</details></li>'
         for each in one["mistakes"]
     )
     more = (
@@ -95,8 +95,15 @@ def _exercise(one: Mapping[str, Any]) -> str:
     return (
         f'<section class="card"><div class="head"><h3>{escape(one["number"])} · {escape(one["title"])}</h3>'
         f'<span class="points">{mean}</span></div><div class="bar" role="img" aria-label="{escape(counts)}">{bar}</div>'
-        f'<p class="soft small">{counts}</p>{f"<ul>{mistakes}</ul>" if mistakes else ""}{more}</section>'
+        f'<p class="soft small">{counts}{_data(one)}</p>{f"<ul>{mistakes}</ul>" if mistakes else ""}{more}</section>'
     )
+
+
+def _data(one: Mapping[str, Any]) -> str:
+    """Whose data the answers are about, where that isn't the same for all."""
+    own, other = one["n_on_own_data"], one["n_on_other_data"]
+    said = f" · {own} on data that only the learner's file vouches for" if own else ""
+    return said + (f" · {other} brought data that differ from ours, and were judged by ours" if other else "")
 
 
 def _look_at(results: Mapping[str, Any]) -> str:
@@ -141,7 +148,7 @@ def _overrides(summary: Mapping[str, Any]) -> str:
             number(each["judged"]),
             "" if each["points"] is None else number(each["points"]),
             each["comment"],
-            " ".join(filter(None, (each["by"], each["at"]))),
+            ", ".join(filter(None, (each["by"], each["at"][:16].replace("T", " ")))),
         )
         for each in summary["overrides"]
     ]
@@ -154,8 +161,8 @@ def _similar(results: Mapping[str, Any]) -> str:
     names = {one["id"]: one["name"] for one in results["learners"]}
     cards = "".join(
         f'<section class="card"><div class="head"><h3>{escape(each["number"])} · {escape(names[each["ids"][0]])} and '
-        f"{escape(names[each['ids'][1]])}</h3><span>{100 * each['share']:.0f}{NBSP}% of the shorter one's own "
-        f'{each["n_shared"]} pieces</span></div><details><summary>The lines</summary><div class="two">'
+        f"{escape(names[each['ids'][1]])}</h3><span>{each['n_shared']} pieces, {100 * each['share']:.0f}{NBSP}% of the "
+        f'shorter one</span></div><details><summary>The lines</summary><div class="two">'
         f"{''.join(f'<pre>{escape(lines)}</pre>' for lines in each['lines'])}</div></details></section>"
         for each in results["similar"]
     )
@@ -165,12 +172,12 @@ def _similar(results: Mapping[str, Any]) -> str:
 def _learners(learners: Sequence[Mapping[str, Any]]) -> str:
     """Everybody, with a way to the feedback page."""
     lines = "".join(
-        f"<tr><td>{escape(one['name'])}</td><td>{escape(one['id'])}</td><td>{escape(one['group'])}</td>"
-        f'<td>{escape(one["state"])}</td><td class="n">{number(one["points"])}</td>'
-        f'<td><a href="{escape(one["feedback"])}">feedback</a></td></tr>'
+        f'<tr><td>{escape(one["name"])}</td><td class="n">{number(one["points"])}</td>'
+        f'<td><a href="{escape(one["feedback"])}">feedback</a></td><td>{escape(one["id"])}</td>'
+        f"<td>{escape(one['group'])}</td><td>{escape(one['state'])}</td></tr>"
         for one in learners
     )
-    head = '<th>name</th><th>id</th><th>group</th><th>state</th><th class="n">points</th><th></th>'
+    head = '<th>name</th><th class="n">points</th><th></th><th>id</th><th>group</th><th>state</th>'
     return f'<h2>Everybody</h2><div class="scroll"><table><tr>{head}</tr>{lines}</table></div>'
 
 

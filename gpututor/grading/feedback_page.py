@@ -62,11 +62,13 @@ def _time(learner: Mapping[str, Any]) -> str:
 
 def _card(each: Mapping[str, Any], title: str) -> str:
     state = each["state"]
+    is_by_hand = bool(each["override"]) and each["override"]["points"] is not None
+    word, css = ("By hand", "") if is_by_hand else (WORDS[state], state.split()[-1])
     own = f'<p class="soft small">{WHOSE[each["case"]]}</p>' if each["case"] in WHOSE and state != "unanswered" else ""
     text = "" if state == "unanswered" else f"<p>{escape(each['text'])}</p>"
     return (
         f'<section class="card"><div class="head"><h3>{escape(each["number"])} · {escape(title)}</h3>'
-        f'<span class="points {state.split()[-1]}">{WORDS[state]} · {number(each["points"])} of {each["marks"]}</span>'
+        f'<span class="points {css}">{word} · {number(each["points"])} of {each["marks"]}</span>'
         f"</div>{text}{_checks(each)}{_hidden(each)}{_hint(each)}{own}{_by_hand(each)}</section>"
     )
 

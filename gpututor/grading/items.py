@@ -22,10 +22,6 @@ from gpututor.grading.classroom import Classroom
 from gpututor.grading.handed_in import HandedIn
 from gpututor.paths import data_dir
 
-GRADER = 1  # one more whenever this package judges or counts otherwise
-DECIDES = ("exercises", "lab", "model", "simgpu", "grading/judging.py", "grading/items.py", "replay.py")
-"""Where code lies on which a verdict hangs; it and the tables in data/ are part of the grader's version."""
-
 
 @dataclass(frozen=True, slots=True)
 class Item:
@@ -90,14 +86,13 @@ def hidden_cases(one: Exercise, room: Classroom) -> tuple[Mapping[str, Any], ...
 
 @functools.lru_cache(maxsize=1)
 def version() -> str:
-    """Which grader judges: our version, and a digest of all code and tables on which a verdict hangs."""
+    """Which grader judges: our version, and a digest of all our code and tables, on which a verdict may hang."""
     package = Path(gpututor.__file__).parent
+    code = {path.relative_to(package).as_posix(): path for path in package.rglob("*.py")}
+    # A wheel carries the lessons and the tables inside, where a clone has them beside the package.
+    files = {name: path for name, path in code.items() if not name.startswith(("_lessons/", "_data/"))}
+    files |= {path.name: path for path in data_dir().glob("*.toml")}
     digest = hashlib.sha256()
-    for part in DECIDES:
-        at = package / part
-        for path in [at] if at.is_file() else sorted(at.rglob("*.py")):
-            digest.update(path.relative_to(package).as_posix().encode() + b"\0")
-            digest.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
-    for path in sorted(data_dir().glob("*.toml")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
-    return f"gpututor {gpututor.__version__}, grader {GRADER}, {digest.hexdigest()[:16]}"
+    for name, path in sorted(files.items()):
+        digest.update(name.encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
+    return f"gpututor {gpututor.__version__}, {digest.hexdigest()[:16]}"

@@ -69,7 +69,12 @@ def _median(ordered: Sequence[float]) -> float | None:
 
 def _exercise(one: Exercise, graded: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """One exercise: how many did how well, and the mistakes that recur, the most frequent first."""
-    entries = [each for learner in graded for each in learner["exercises"] if each["number"] == one.number]
+    entries = [
+        {"id": learner["id"], **each}
+        for learner in graded
+        for each in learner["exercises"]
+        if each["number"] == one.number
+    ]
     missed: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for each in entries:
         if each["state"] in ("wrong", "partial", "not judged"):
@@ -81,6 +86,8 @@ def _exercise(one: Exercise, graded: Sequence[Mapping[str, Any]]) -> dict[str, A
         "kind": one.kind,
         "marks": one.marks,
         "mean_points": round(sum(each["judged_points"] for each in entries) / len(entries), 2) if entries else None,
+        "n_on_own_data": sum(each["case"] == "own" and each["state"] != "unanswered" for each in entries),
+        "n_on_other_data": sum(each["case"] == "differs" for each in entries),
         "states": {state: sum(each["state"] == state for each in entries) for state in STATES},
         "mistakes": [_mistake(several) for several in ranked[:MOST_MISTAKES]],
         "n_other_mistakes": sum(len(several) for several in ranked[MOST_MISTAKES:]),
@@ -92,6 +99,7 @@ def _mistake(several: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     hints = sorted(each["hint_text"] for each in several if each["hint_text"])
     return {
         "n": len(several),
+        "ids": sorted(each["id"] for each in several),
         "text": min(each["text"] for each in several),
         "hint": max(hints, key=hints.count) if hints else None,
     }
