@@ -54,7 +54,9 @@ def shut_in(isolation: str) -> Iterator[None]:
 def _module(name: str) -> Any:
     try:
         return importlib.import_module(f"gpututor.lab.{name}")
-    except ModuleNotFoundError:
+    except ModuleNotFoundError as error:
+        if error.name != f"gpututor.lab.{name}":
+            raise
         return None
 
 
@@ -71,7 +73,8 @@ def judge_item(item: Mapping[str, Any]) -> dict[str, Any]:
     except Exception as error:  # noqa: BLE001
         _let_through(error)
         return failed(one, f"its data can't be judged ({type(error).__name__})") | {"case": whose}
-    hidden = [_hidden(one, item["answer"], each) for each in item["hidden"]]
+    # Who earns nothing in the shown case earns nothing anyway; so an endless loop runs once, not once for each case.
+    hidden = [_hidden(one, item["answer"], each) for each in item["hidden"]] if shown.earned_share else []
     return _verdict(shown, hidden) | {"case": whose}
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timezone
 
 import pytest
 
+from gpututor.errors import GradingNotPossible
 from gpututor.exercises import ex01
 from gpututor.exercises.form import Check, Exercise, Judged
 from gpututor.exercises.submission import Answer, Submission
@@ -59,6 +61,52 @@ def test_hidden_cases_decide_and_their_mean_counts(monkeypatch, answer, share, n
 
     assert told["share"] == pytest.approx(share)
     assert (told["hidden"], told["state"]) == ([3, n_passed], state)
+
+
+def test_an_answer_that_earns_nothing_is_not_tried_on_hidden_cases(monkeypatch):
+    asked = []
+
+    def judge(answer, case):
+        asked.append(case["a"])
+        return Judged("wrong", "")
+
+    told = verdict(monkeypatch, "5", SHOWN, HIDDEN, one=replace(SUM, judge=judge))
+
+    assert (asked, told["share"], told["hidden"]) == ([2], 0.0, [0, 0])
+
+
+class Sandbox:
+    """In the place of the lab's isolation: notes who entered what."""
+
+    def __init__(self):
+        self.entered = []
+
+    def __getattr__(self, name):
+        if name in ("bubblewrap", "limits_only"):
+            return lambda: name
+
+        @contextmanager
+        def enter(*how):
+            self.entered.append((name, *how))
+            yield
+
+        return enter
+
+
+@pytest.mark.parametrize(("asked", "how"), [("bubblewrap", "bubblewrap"), ("limits", "limits_only")])
+def test_all_of_one_learner_is_judged_in_one_sandbox(monkeypatch, asked, how):
+    lab = Sandbox()
+    monkeypatch.setattr(judging, "_module", lambda name: lab)
+    with judging.shut_in(asked):
+        assert lab.entered == [("isolated", how), ("one_learner",)]
+
+
+def test_without_a_sandbox_only_limits_are_taken_and_only_by_name(monkeypatch):
+    monkeypatch.setattr(judging, "_module", lambda name: None)
+    with judging.shut_in("limits"):
+        pass
+    with pytest.raises(GradingNotPossible, match="--isolation limits"), judging.shut_in("bubblewrap"):
+        pass
 
 
 def test_a_hidden_case_never_leaves_with_the_verdict(monkeypatch):
