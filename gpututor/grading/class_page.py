@@ -178,7 +178,7 @@ def _learners(learners: Sequence[Mapping[str, Any]]) -> str:
         for one in learners
     )
     head = '<th>name</th><th class="n">points</th><th></th><th>id</th><th>group</th><th>state</th>'
-    return f'<h2>Everybody</h2><div class="scroll" tabindex="0" role="region" aria-label="Everybody"><table><tr>{head}</tr>{lines}</table></div>'
+    return f"<h2>Everybody</h2>" + _scroll("Everybody", head, lines)
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
@@ -191,4 +191,10 @@ def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[object]]) -
         "<tr>" + "".join(f"<td{c}>{escape(cell)}</td>" for cell, c in zip(row, css, strict=True)) + "</tr>"
         for row in rows
     )
-    return f'<h2>{title}</h2><div class="scroll" tabindex="0" role="region" aria-label="{title}"><table><tr>{head}</tr>{body}</table></div>'
+    return f"<h2>{title}</h2>" + _scroll(title, head, body)
+
+
+def _scroll(title: str, head: str, body: str) -> str:
+    """A table that scrolls sideways on a narrow screen, by keys as well."""
+    region = f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(title)}">'
+    return f"{region}<table><tr>{head}</tr>{body}</table></div>"
