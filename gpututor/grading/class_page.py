@@ -178,7 +178,7 @@ def _learners(learners: Sequence[Mapping[str, Any]]) -> str:
         for one in learners
     )
     head = '<th>name</th><th class="n">points</th><th></th><th>id</th><th>group</th><th>state</th>'
-    return f"<h2>Everybody</h2>" + _scroll("Everybody", head, lines)
+    return "<h2>Everybody</h2>" + _scroll("Everybody", head, lines)
 
 
 def _table(title: str, heads: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
