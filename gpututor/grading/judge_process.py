@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import selectors
 import subprocess
@@ -23,7 +24,11 @@ from gpututor.grading import items, judging
 from gpututor.lab.processes import import_path, memory_bytes
 
 TRIES = 3  # the first one and two more, for an item at which the process died
-TYPED_S, CODE_S = 30.0, 300.0  # a case: reckoning takes some ms; code has limits of its own, of half as long
+MAX_CPU_S = 60.0  # the judge's own, a case: reckoning takes some ms, pricing what code launched some seconds
+MAX_WALL_S = (
+    900.0  # a case: learner's code has limits of its own, so beyond this the machine is at fault, not the answer
+)
+STARTS_WITHIN_S = 180.0  # torch is imported once for a sandbox, and the machine may be busy
 MAX_MEMORY_BYTES = 2 * 2**30  # the judge's own, learner's code not counted; pricing a run takes some 100 MB
 LOOK_EVERY_S = 0.1
 MAX_LINE_BYTES = 2**22
@@ -69,9 +74,9 @@ class JudgeProcess:
         except OSError as error:
             raise _Over("died") from error
 
-    def hear(self, within_s: float, stopping: threading.Event | None) -> dict[str, Any]:
-        """The next line that it says."""
-        until_s = time.monotonic() + within_s
+    def hear(self, within_s: float, stopping: threading.Event | None, cpu_s: float = math.inf) -> dict[str, Any]:
+        """The next line that it says, after `within_s` on the clock and `cpu_s` of its own processor time at most."""
+        until_s, cpu_before_s = time.monotonic() + within_s, self._cpu_s()
         assert self._process.stdout is not None
         with selectors.DefaultSelector() as outlet:
             outlet.register(self._process.stdout, selectors.EVENT_READ)
@@ -79,6 +84,8 @@ class JudgeProcess:
                 if stopping is not None and stopping.is_set():
                     raise GradingStopped("grading was stopped")
                 if time.monotonic() > until_s:
+                    raise _Over("died")
+                if self._cpu_s() - cpu_before_s > cpu_s:
                     raise _Over("time")
                 if (memory_bytes(self._process.pid) or 0) > MAX_MEMORY_BYTES or len(self._heard) > MAX_LINE_BYTES:
                     raise _Over("memory")
@@ -90,6 +97,14 @@ class JudgeProcess:
         line, _, self._heard = self._heard.partition(b"\n")
         told: dict[str, Any] = json.loads(line)
         return told
+
+    def _cpu_s(self) -> float:
+        """Seconds of processor time that it has used, those of learners' code not counted."""
+        try:
+            used = psutil.Process(self._process.pid).cpu_times()
+        except psutil.Error:
+            return 0.0
+        return float(used.user + used.system)
 
     def close(self) -> None:
         """End it and all that it started."""
@@ -164,16 +179,18 @@ def _ask(
     _HERE.judge = judge
     try:
         judge.send({"isolation": bundle["isolation"], "items": waiting})
+        told = judge.hear(STARTS_WITHIN_S, stopping)
         while True:
-            told = judge.hear(_within_s(waiting[0]) if waiting else TYPED_S, stopping)
             if "verdict" in told:
                 keep(told["verdict"])
             elif told.get("kind") == "SandboxFailed":
                 raise _Over("died")
             elif "refused" in told:
                 raise getattr(errors, told["kind"], GradingNotPossible)(told["refused"])
-            else:
+            elif "done" in told:
                 return None
+            n_cases = 1 + len(waiting[0]["hidden"]) if waiting else 1
+            told = judge.hear(n_cases * MAX_WALL_S, stopping, n_cases * MAX_CPU_S)
     except _Over as over:
         close_here()
         return over.why
@@ -190,13 +207,8 @@ def close_here() -> None:
         judge.close()
 
 
-def _within_s(item: Mapping[str, Any]) -> float:
-    each_s = CODE_S if exercise(item["number"]).kind == "code" else TYPED_S
-    return each_s * (1 + len(item["hidden"]))
-
-
 def _too_much(item: Mapping[str, Any], over: End) -> dict[str, Any]:
-    limit = f"{_within_s(item):g} s" if over == "time" else f"{MAX_MEMORY_BYTES // 2**30} GiB of memory"
+    limit = f"{MAX_CPU_S:g} s a case" if over == "time" else f"{MAX_MEMORY_BYTES // 2**30} GiB of memory"
     return judging.failed(exercise(item["number"]), f"judging it takes more than {limit}")
 
 

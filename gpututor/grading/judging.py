@@ -188,6 +188,7 @@ def main() -> None:
         bundle = json.loads(waiting.get())
         try:
             with shut_in(bundle["isolation"]):
+                print(json.dumps({"ready": True}), file=answers, flush=True)
                 for k, item in enumerate(bundle["items"]):
                     print(json.dumps({"k": k, "verdict": judge_item(item)}), file=answers, flush=True)
             told = {"done": True}

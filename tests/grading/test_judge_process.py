@@ -87,12 +87,20 @@ def test_after_three_deaths_that_item_alone_is_given_up(monkeypatch):
     assert "could not judge this" in told["verdicts"]["k0"]["text"]
 
 
-def test_what_takes_too_long_is_cut_off_and_the_rest_goes_on(monkeypatch):
-    monkeypatch.setattr(judge_process, "CODE_S", 0.8)
+def test_more_processor_time_than_a_judge_may_take_is_told(monkeypatch):
+    monkeypatch.setattr(judge_process.JudgeProcess, "_cpu_s", lambda self: time.monotonic())
+    monkeypatch.setattr(judge_process, "MAX_CPU_S", 0.8)
     told = judge_bundle(bundle(("1.2", SLOW, {"n_sms": 4, "filled": []}), ("1.1", "100", CASE)))
 
     assert states(told) == ["wrong", "right"]
-    assert "judging it takes more than 0.8 s" in told["verdicts"]["k0"]["text"]
+    assert "judging it takes more than 0.8 s a case" in told["verdicts"]["k0"]["text"]
+
+
+def test_a_machine_that_hangs_is_not_the_answers_fault(monkeypatch):
+    monkeypatch.setattr(judge_process, "MAX_WALL_S", 0.4)
+    told = judge_bundle(bundle(("1.2", SLOW, {"n_sms": 4, "filled": []})))
+
+    assert (states(told), told["n_again"]) == (["not judged"], 2)
 
 
 def test_what_takes_too_much_memory_is_cut_off(monkeypatch):
