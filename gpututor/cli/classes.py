@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
@@ -26,8 +27,9 @@ def class_command() -> None:
 @click.option("--lessons", default="1-10", show_default=True, help='Such as "1-3, 5".')
 @click.option("--late", default="none", show_default=True, help='"10 % a day, 3 days", "none", or "refuse".')
 @click.option("--title", default="", help="What pages and gradebooks call it.")
+@click.option("--json", "as_json", is_flag=True, help="Print folder, title, learners, exercises and due as JSON.")
 def new_command(
-    folder: Path, roster_file: Path, deadline: str, timezone: str, lessons: str, late: str, title: str
+    folder: Path, roster_file: Path, deadline: str, timezone: str, lessons: str, late: str, title: str, as_json: bool
 ) -> None:
     """Make the FOLDER of a class: class.toml, roster.csv, overrides.csv, and a secret seed.
 
@@ -41,6 +43,11 @@ def new_command(
         room = classroom.new(folder, roster_file, deadline, timezone, lessons=lessons, late=late, title=title)
     except OSError as error:
         raise click.ClickException(f"{folder} can't be written ({error.strerror or error})") from error
+    if as_json:
+        numbers = [one.number for one in room.exercises]
+        told = {"folder": str(folder), "title": room.title, "learners": [one.id for one in room.learners]}
+        click.echo(json.dumps(told | {"exercises": numbers, "due": iso(room.deadline)}, indent=1))
+        return
     n, n_extended = len(room.learners), sum(one.is_extended for one in room.learners)
     extended = f", {n_extended} of them with an extension" if n_extended else ""
     n_exercises = len(room.exercises)

@@ -36,6 +36,19 @@ class Note:
     learner_id: str
     what: str
 
+    def __post_init__(self) -> None:
+        for name in ("file", "learner_id", "what"):
+            object.__setattr__(self, name, shown(getattr(self, name)))
+
+
+def shown(text: str) -> str:
+    """A text that learners chose, as it can stand in a report: no sign without a shape, none that turns the line.
+
+    >>> shown("a\\u202eb\\ud800")
+    'a?b?'
+    """
+    return "".join(sign if sign.isprintable() or sign == "\u00a0" else "?" for sign in text)
+
 
 @dataclass(frozen=True, slots=True)
 class HandedIn:
@@ -76,7 +89,7 @@ def read(folder: Path, room: Classroom, now: datetime) -> tuple[dict[str, Handed
             found[one.learner.id].append((one, is_sure))
     notes += [Note(name, manifest[name].learner_id, "stands in manifest.csv and isn't there") for name in manifest]
     chosen = {learner_id: _newest(several, now, notes) for learner_id, several in sorted(found.items())}
-    there = set(files)
+    there = set(map(shown, files))
     return chosen, sorted(
         (note for note in notes if not (note.file in there and note.what.endswith("isn't there"))),
         key=lambda note: (note.file, note.what),
@@ -137,7 +150,7 @@ def _one(folder: Path, name: str, room: Classroom, listed: _Listed | None) -> tu
     saved_at = datetime.fromisoformat(content.saved_at)
     received = listed.received_at if listed else None
     notes += [Note(name, learner.id, what) for what in _odd_times(content, saved_at, received)]
-    return HandedIn(learner, name, content, received or saved_at, received is not None), bool(whose), notes
+    return HandedIn(learner, shown(name), content, received or saved_at, received is not None), bool(whose), notes
 
 
 def _by_name(name: str, room: Classroom) -> str:

@@ -21,6 +21,7 @@ from typing import Any
 RUN, WINDOW = 9, 4  # tokens a hash, hashes a window: our choice; any run of 12 tokens that two share is seen
 LEAST, THRESHOLD_SHARE = 6, 0.7  # of an answer's own fingerprints, our choice: fewer, or a smaller share, is chance
 COMMON_SHARE, COMMON_LEAST = 0.2, 4  # what more of the class have than this is how one writes it
+MAX_CODE = 2**18  # signs of an answer that are looked at
 MOST_LINES = 12  # of each answer, shown
 
 _LAYOUT = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING}
@@ -93,6 +94,7 @@ def _hash(words: Sequence[str]) -> int:
 
 def pairs(number: str, starter: str, answers: Mapping[str, str]) -> list[Pair]:
     """The pairs of answers, by learner's id, that share much; the most alike first."""
+    answers = {learner_id: code[:MAX_CODE] for learner_id, code in answers.items()}
     of_starter = fingerprints(starter)
     prints = {learner_id: fingerprints(code) for learner_id, code in sorted(answers.items())}
     spread = Counter(value for each in prints.values() for value in each)

@@ -167,6 +167,22 @@ def test_a_link_is_not_followed(tmp_path, made):
     assert read(tmp_path, made) == ({}, ["007.json: is a link to another file, so it was not read"])
 
 
+def test_what_a_file_claims_can_stand_in_a_report(tmp_path, made):
+    hand_in(tmp_path, "007.json", "a\u202eb\ud800\n")
+
+    assert read(tmp_path, made)[1] == [
+        '007.json: not scored: it came from 007 and claims to be from "a?b??"; scored for neither'
+    ]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names are text elsewhere")
+def test_a_name_that_is_no_text_is_read_and_shown(tmp_path, made):
+    path = hand_in(tmp_path, "x.json", "007")
+    path.rename(path.parent / os.fsdecode(b"\xff.json"))
+
+    assert read(tmp_path, made)[0] == {"007": "?.json"}
+
+
 def test_what_is_no_json_file_is_named(tmp_path, made):
     hand_in(tmp_path, "007.json")
     (tmp_path / "submissions" / "007.py").write_text("x")
