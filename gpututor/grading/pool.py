@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -86,7 +87,7 @@ def cluster(address: str) -> Judges:
         GradingNotPossible: distributed isn't installed.
     """
     try:
-        import distributed
+        distributed: Any = importlib.import_module("distributed")
     except ImportError as error:
         raise GradingNotPossible(
             "grading on a cluster needs the package distributed; install it with pip install 'gpututor[dask]', on the "
