@@ -155,6 +155,7 @@ def _judge(
         if fresh:
             told = {"isolation": isolation, "grader": items_module.version()}
             bundles.append(told | {"items": [item.as_data() for item in fresh]})
+    bundles.sort(key=lambda bundle: -len(bundle["items"]))  # the long ones first, so that all processes end together
     n_all = sum(len(bundle["items"]) for bundle in bundles)
     n_done = 0
 

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -173,6 +174,28 @@ def test_points_by_hand_survive_regrading_and_are_shown_as_such(place):
     assert (one["points"], one["exercises"][0]["judged_points"]) == (7.0, 0.0)
     assert "Points given by hand (0 were judged) by Dr. &lt;b&gt;: =nearly" in page
     assert results["summary"]["overrides"][0]["comment"] == "=nearly"
+
+
+def test_hidden_cases_decide_and_are_told_by_number_alone(place, monkeypatch):
+    folder, _, _ = place
+    moved = {"n_numbers": 1_000, "number_bytes": 4, "n_read": 2, "n_written": 1, "took_ns": 120}
+    drawn = []
+
+    def draw(rng):  # half of them have twice the numbers, so that what is right for the shown case is wrong
+        drawn.append(rng.choice([1_000, 2_000]))
+        return {"moved": moved | {"n_numbers": drawn[-1], "card_bytes_per_s": 987_654_321_987}}
+
+    fitted = tuple(replace(one, hidden=draw) if one.number == "1.1" else one for one in classroom.EXERCISES)
+    monkeypatch.setattr(classroom, "EXERCISES", fitted)
+    results = graded(folder, "hidden", 2)
+    first = by_id(results)["0000"]["exercises"][0]
+    n_held = drawn[:3].count(1_000)
+    everything = b"".join(told_bytes(folder / "hidden").values())
+
+    assert first["hidden"] == [3, n_held]
+    assert first["points"] == pytest.approx(10 * n_held / 3, abs=0.01)
+    assert f"{n_held} of 3 held".encode() in everything
+    assert b"987654321987" not in everything
 
 
 def test_two_at_once_in_one_folder_are_refused(place, capsys):
