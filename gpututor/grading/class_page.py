@@ -10,6 +10,7 @@ from gpututor.grading.feedback_page import WORDS, code
 from gpututor.grading.pages import escape, page
 from gpututor.text import NBSP
 
+MOST_AT_ONCE = 4  # learners named beside a mistake; more are shown when asked for
 N_STEPS = 10  # of points, in the picture of how they spread
 SIMILAR_SAYS = (
     "These pairs of answers share more than the task and the rest of the class explain. That can have many reasons, "
@@ -79,14 +80,14 @@ def _key(summary: Mapping[str, Any]) -> str:
 
 
 def _exercise(one: Mapping[str, Any]) -> str:
-    states = {state: n for state, n in one["states"].items() if n}
+    states = {state: one["states"][state] for state in WORDS if one["states"][state]}
     bar = "".join(f'<i class="f-{state.split()[-1]}" style="flex:{n}"></i>' for state, n in states.items())
     counts = ", ".join(f"{n}{NBSP}{WORDS[state].lower()}" for state, n in states.items())
     mean = "" if one["mean_points"] is None else f"{number(one['mean_points'])} of {one['marks']} on average"
     mistakes = "".join(
         f"<li><b>{each['n']}×</b> {escape(each['text'])}"
         + (f'<br><span class="soft small">Hint given: {code(each["hint"])}</span>' if each["hint"] else "")
-        + f'<details class="small"><summary>Who</summary>{escape(", ".join(each["ids"]))}</details></li>'
+        + f"{_who(each['ids'])}</li>"
         for each in one["mistakes"]
     )
     more = (
@@ -97,6 +98,13 @@ def _exercise(one: Mapping[str, Any]) -> str:
         f'<span class="points">{mean}</span></div><div class="bar" role="img" aria-label="{escape(counts)}">{bar}</div>'
         f'<p class="soft small">{counts}{_data(one)}</p>{f"<ul>{mistakes}</ul>" if mistakes else ""}{more}</section>'
     )
+
+
+def _who(ids: Sequence[str]) -> str:
+    """The learners of a mistake: a few at once, many when asked for."""
+    if len(ids) <= MOST_AT_ONCE:
+        return f'<br><span class="soft small">{escape(", ".join(ids))}</span>'
+    return f'<details class="small"><summary>{len(ids)} learners</summary>{escape(", ".join(ids))}</details>'
 
 
 def _data(one: Mapping[str, Any]) -> str:

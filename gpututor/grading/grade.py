@@ -20,7 +20,7 @@ from filelock import FileLock, Timeout
 from gpututor.errors import GradingNotPossible
 from gpututor.grading import class_page, exports, feedback_page, handed_in, overrides, similar
 from gpututor.grading import items as items_module
-from gpututor.grading.classroom import Classroom
+from gpututor.grading.classroom import Classroom, as_text
 from gpututor.grading.deadlines import iso
 from gpututor.grading.handed_in import HandedIn, Note
 from gpututor.grading.items import Item, items_of
@@ -189,7 +189,7 @@ def _results(
         "warnings": [] if isolation == BUBBLEWRAP else [NO_SANDBOX],
         "class": {
             "title": room.title,
-            "lessons": ", ".join(map(str, room.lessons)),
+            "lessons": as_text(room.lessons),
             "deadline": iso(room.deadline),
             "deadline_local": f"{local:%Y-%m-%d %H:%M:%S}",
             "timezone": room.zone.key,
