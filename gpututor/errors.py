@@ -239,3 +239,11 @@ class RecordingsNotKept(GpututorError, OSError):
 
 class PageNotServed(GpututorError, OSError):
     """The page of a watch can't be served: its port is taken or not ours."""
+
+
+class IsolationMissing(GpututorError, RuntimeError):
+    """Learners' code can't be shut in here: bubblewrap is missing or the system doesn't let it work."""
+
+
+class SandboxFailed(GpututorError, OSError):
+    """A sandbox that has worked before could not be started, or never answered."""

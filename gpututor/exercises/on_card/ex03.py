@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gpututor.exercises.ex03 import N_INPUTS, RATE, rows_of_data
+from gpututor.exercises.on_card.ex03_data import N_INPUTS, RATE, rows_of_data
 from gpututor.lab.on_card import recorded
 
 

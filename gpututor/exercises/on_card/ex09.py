@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gpututor.exercises.ex09 import N_INPUTS, N_KINDS, RATE, TENSORS, rows_of_data
+from gpututor.exercises.on_card.ex09_data import N_INPUTS, N_KINDS, RATE, TENSORS, rows_of_data
 from gpututor.lab.on_card import recorded
 
 
