@@ -6,6 +6,7 @@ computes. A server that has imported torch already forks one such process a run;
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -46,7 +47,7 @@ def serve(sock: socket.socket, judge: socket.socket) -> None:
     told = json.loads(frame[0])
     keep_limits(told["memory_mb"], told["cpu_s"], told["wall_s"])
     placed = tuple((where, tuple(args)) for where, args in told["placed"])
-    card = Card(sock, Terms(told["n_runs"], placed, told["judged"], told["reads_before"]))
+    card = Card(sock, Terms(told["n_runs"], placed, told["judged"], told["reads_before"], told["n_ops"]))
     sentence = None
     try:
         card.serve()
@@ -72,6 +73,28 @@ def serve(sock: socket.socket, judge: socket.socket) -> None:
     wire.send(judge, json.dumps({"sentence": sentence, "runs": runs}).encode(), tapes)
 
 
+def practise() -> None:
+    """Train a small network, so that what torch and the cost model load at first use is there before anybody waits."""
+    import torch
+    from torch import nn
+
+    from gpututor.simgpu import simulated_gpu
+
+    with simulated_gpu():
+        words = torch.zeros(2, 3, dtype=torch.int64, device="simgpu")
+        cell, top = nn.LSTM(4, 4, batch_first=True).to("simgpu"), nn.Linear(4, 5).to("simgpu")
+        table = nn.Embedding(5, 4).to("simgpu")
+        weights = [*cell.parameters(), *top.parameters(), *table.parameters()]
+        for optimizer in (torch.optim.SGD(weights, lr=0.1), torch.optim.AdamW(weights)):
+            for _ in range(2):
+                optimizer.zero_grad()
+                scores = nn.functional.dropout(top(cell(table(words))[0]), 0.1).flatten(0, 1)
+                loss = nn.functional.cross_entropy(scores, words.flatten())
+                loss.backward()
+                optimizer.step()
+                loss.item()
+
+
 def wait_for_work(orders: socket.socket) -> None:
     """Fork a card process for each pair of sockets that comes in, until the other side closes."""
     import torch
@@ -81,6 +104,9 @@ def wait_for_work(orders: socket.socket) -> None:
 
     torch.set_num_threads(1)
     register()
+    practise()
+    gc.collect()
+    gc.freeze()  # forked processes share what is there, and leave it alone
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that end
     orders.sendall(b"r")  # ready
     while True:

@@ -12,17 +12,14 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpututor.errors import GpututorError
 from gpututor.lab.processes import PACKAGE_ROOT
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 START_S = 60.0
 """A server imports torch first, on a machine that may be busy."""
@@ -33,11 +30,12 @@ NO_ANSWER = "The simulated card gave no account of the run: {}; make the work sm
 
 @dataclass(frozen=True, slots=True)
 class CardLimits:
-    """What one card process may take: memory beyond the interpreter's (MiB), processor time and life in seconds."""
+    """What one card process may take: memory (MiB), processor time and life in seconds, operations."""
 
     memory_mb: int = 6144
     cpu_s: int = 60
     wall_s: int = 90
+    n_ops: int = 300_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +58,8 @@ class OneCard:
         """What ran on it, once the learner's process is gone; and one sentence if the card ended it, else ""."""
         from gpututor.simgpu.remote import frames
 
+        with suppress(OSError):
+            self.socket.shutdown(socket.SHUT_RDWR)  # for whoever else may hold it, too
         self.socket.close()
         self._judge.settimeout(ANSWER_S)
         try:
@@ -93,8 +93,9 @@ class Cards:
         self.limits = limits or CardLimits()
         self._server: subprocess.Popen[bytes] | None = None
         self._orders: socket.socket | None = None
+        self._ready = False
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> Cards:  # noqa: PYI034  typing.Self came with Python 3.11
         ours, theirs = socket.socketpair()
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         code = (
@@ -140,8 +141,6 @@ class Cards:
         self._ready = True
         orders.settimeout(None)
 
-    _ready = False
-
     def card(
         self,
         n_runs: int = 1,
@@ -172,6 +171,7 @@ class Cards:
             "memory_mb": limits.memory_mb,
             "cpu_s": limits.cpu_s,
             "wall_s": limits.wall_s,
+            "n_ops": limits.n_ops,
         }
         assert self._orders is not None
         try:

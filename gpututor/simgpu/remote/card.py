@@ -36,6 +36,7 @@ from gpututor.simgpu.tensor import SimTensor
 
 PRECISIONS: Any = (torch.backends.cuda.matmul, torch.backends.cudnn.conv, torch.backends.cudnn.rnn)  # type: ignore[attr-defined]  # made at run time
 MAX_GAVE_BYTES = 4 * wire.MIB
+TOO_MUCH = "the process that stands for the card has no room for this result; make the work smaller"
 NOT_NOW = "values on the card can be read while your function runs, and neither before nor after it"
 
 
@@ -111,8 +112,8 @@ class Card:
             {"x": self.numbered.forget, "y": self.layers.forget, "f": allow}[kind](args)
             return
         self.n_ops += 1
-        if self.n_ops > wire.MAX_OPS:
-            raise foul(f"more than {wire.MAX_OPS:,} operations")
+        if self.n_ops > self.terms.n_ops:
+            raise foul(f"more than {self.terms.n_ops:,} operations in one run")
         call = self.messages.get(kind)
         if call is None or (self.session is None and kind != "n"):
             raise foul("a message at the wrong time")
@@ -154,7 +155,7 @@ class Card:
             except RuntimeError:
                 pass
         self.reply_raw = []
-        return {"e": error_told(error)}
+        return {"e": error_told(RuntimeError(TOO_MUCH) if "can't allocate memory" in str(error) else error)}
 
     # --- everything else --------------------------------------------------------------------------------------------
 
@@ -163,17 +164,20 @@ class Card:
         assert self.session is not None
         return self.session
 
+    def has_waited(self, since: int) -> bool:
+        """Whether a wait or a copy to the host was accounted from this entry on."""
+        entries = self.of().tape.entries[since:]
+        return any(type(e) is Sync or (type(e) is CopyCall and not e.to_gpu) for e in entries)
+
     def may_read(self, since: int | None = None) -> None:
         """Refuse to tell values before the counted part; with `since`, if a wait or copy was accounted from there on.
 
         Raises:
             RuntimeError: it has not begun yet.
         """
-        if self.terms.judged and not self.terms.reads_before and self.first_entry is None:
-            entries = self.of().tape.entries
-            told = entries[since:] if since is not None else ()
-            if since is None or any(type(e) is Sync or (type(e) is CopyCall and not e.to_gpu) for e in told):
-                raise RuntimeError(NOT_NOW)
+        too_early = self.terms.judged and not self.terms.reads_before and self.first_entry is None
+        if too_early and (since is None or self.has_waited(since)):
+            raise RuntimeError(NOT_NOW)
 
     def read(self, phase: Any, what: Any, t: Any, behind: Any = False) -> Any:
         """A tensor's values, for showing or saving; the copy is accounted."""

@@ -19,7 +19,7 @@ class Foul(GpututorError):
 
 def foul(what: str) -> Foul:
     """The error for one kind of nonsense."""
-    return Foul(f"the program's process sent its card {what}, which torch never does; leave the socket alone")
+    return Foul(f"your code's process sent its simulated card {what}, which torch never does; leave its socket alone")
 
 
 def send(sock: socket.socket, text: bytes, raw: list[bytes] | tuple[bytes, ...] = ()) -> None:

@@ -59,7 +59,6 @@ class Layers:
         wanted = {id(self.card.numbered.known(t)) for t in need}
         args = [_with_gradient(a, wanted) for a in args]
         thread.caller = number(phase, len(PHASES))
-        self._results = None
         with torch.set_grad_enabled(bool(wanted)):
             if state is not None and state is not True:
                 set_state(torch.default_generator, state)
@@ -75,8 +74,10 @@ class Layers:
         return [*forms, self.card.operators.state(False) if state is not None else None]
 
     def _taken(self) -> tuple[tuple[Any, ...] | None, Call | None]:
-        """What `apply` was called for."""
-        return self._results, self._last
+        """What `apply` was called for; not kept, lest memory stay in use."""
+        taken = self._results, self._last
+        self._results = self._last = None
+        return taken
 
     def apply(self, compute: Any, note: Any, *tensors: Any) -> Any:
         """What stands in for autograd's `Function.apply`."""

@@ -48,7 +48,7 @@ class Operators:
             out = dispatch.compute_and_plan(None, op, tuple(args), kwargs)
         else:
             out = dispatch.enter(op, tuple(args), kwargs)
-        if op not in ops.ACCOUNTED and ops.tells_host(out):
+        if ops.tells_host(out) and op not in ops.ACCOUNTED and not self.card.has_waited(n_before):
             self.card.of().account(Sync(str(schema_of(op).name).removeprefix("aten::")))
         self.card.may_read(since=n_before)
         made: list[SimTensor] = []

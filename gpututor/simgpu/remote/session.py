@@ -139,7 +139,8 @@ class RemoteSession(Session):
         """What one of the memory functions says of a card."""
         numbers = (int, float, bool, type(None))
         given = [a if type(a) in numbers else card_of(a) for a in (*args, *kwargs.values())]
-        return self.line.ask("q", "memory", [name, given])
+        told = self.line.ask("q", "memory", [name, given])
+        return tuple(told) if name == "mem_get_info" else told
 
     # --- the run --------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ class Terms:
     """Whether reading is confined to the counted part, and step marks are the card's own."""
     reads_before: bool = False
     """Whether values may be read before the counted part too: where nothing in it can be known so early."""
+    n_ops: int = 300_000
 
 
 @dataclass(slots=True)

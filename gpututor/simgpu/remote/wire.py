@@ -26,7 +26,6 @@ from gpututor.simgpu.remote.frames import MIB, Foul, foul, receive, send
 __all__ = ["MIB", "Foul", "described", "foul", "plain", "receive", "send"]
 
 MAX_RAW_IN_ALL_BYTES = 2048 * MIB
-MAX_OPS = 300_000
 MAX_TENSORS = 100_000
 MAX_DIMS = 32
 DTYPES = {name: dtype for dtype, name in DTYPE_NAME.items()}

@@ -11,12 +11,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from gpututor.exercises import coded
 from gpututor.lab import learner_code
-from gpututor.lab.cards_pool import Cards
+from gpututor.lab.cards_pool import Cards, on_cards_apart
 from gpututor.lab.learner_code import LearnerRun
 from gpututor.model import tape_file
 from gpututor.simgpu.remote import session as remote
 from gpututor.simgpu.remote.session import RemoteSession
+
+PRODUCT = "gpututor.exercises.on_card.product:run"
 
 
 class Tapes(list[Any]):
@@ -115,3 +118,21 @@ def run_with_card(
         return LearnerRun(None, f"Your code still ran after {timeout_s:g} s, so it was stopped.")
     with os.fdopen(answers, "rb") as pipe:
         return learner_code._read_answer(pipe.read(), child.returncode, code, memory_mb, "")
+
+
+def laid(n: int) -> list[Any]:
+    """What a judge may have laid on the card: n times n ones."""
+    import torch
+
+    return [torch.ones(n, n, device="simgpu")]
+
+
+def code_apart(cards: Cards, code: str, *, harness: str = PRODUCT, calls: Any = ((64,),)) -> tuple[list[Any], str]:
+    """What a learner's function `work` launched on a card apart."""
+    before = coded.run_learner
+    coded.run_learner = run_with_card  # type: ignore[assignment]
+    try:
+        with on_cards_apart(cards):
+            return coded.on_card(code, "work", harness, calls)
+    finally:
+        coded.run_learner = before
