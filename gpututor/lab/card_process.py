@@ -74,7 +74,10 @@ def serve(sock: socket.socket, judge: socket.socket) -> None:
 
 
 def practise() -> None:
-    """Train a small network, so that what torch and the cost model load at first use is there before anybody waits."""
+    """Use the card a little, so that what torch and the cost model load at first use is there before anybody waits.
+
+    No backward pass: autograd's engine has threads from then on, and refuses to work in a forked process.
+    """
     import torch
     from torch import nn
 
@@ -85,14 +88,12 @@ def practise() -> None:
         cell, top = nn.LSTM(4, 4, batch_first=True).to("simgpu"), nn.Linear(4, 5).to("simgpu")
         table = nn.Embedding(5, 4).to("simgpu")
         weights = [*cell.parameters(), *top.parameters(), *table.parameters()]
+        scores = nn.functional.dropout(top(cell(table(words))[0]), 0.1).flatten(0, 1)
+        nn.functional.cross_entropy(scores, words.flatten()).item()
+        for weight in weights:
+            weight.grad = torch.zeros_like(weight)
         for optimizer in (torch.optim.SGD(weights, lr=0.1), torch.optim.AdamW(weights)):
-            for _ in range(2):
-                optimizer.zero_grad()
-                scores = nn.functional.dropout(top(cell(table(words))[0]), 0.1).flatten(0, 1)
-                loss = nn.functional.cross_entropy(scores, words.flatten())
-                loss.backward()
-                optimizer.step()
-                loss.item()
+            optimizer.step()
 
 
 def wait_for_work(orders: socket.socket) -> None:
