@@ -24,7 +24,7 @@ def _kernel(name: str) -> Callable[..., Any]:
 
     def kernel(x: Any, *args: Any, **kwargs: Any) -> Any:
         note = Note(f"aten.{base}.{overload or 'default'}", f"gpututor.{base}.backward", (outline(x),), {})
-        note.call = (name, (x, *args), kwargs)
+        note.called(name, (x, *args), kwargs)
         return run_whole(lambda h: (op(h, *args, **kwargs),), note, x)[0]
 
     return kernel

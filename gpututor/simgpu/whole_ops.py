@@ -152,7 +152,7 @@ def rnn_kernel(mode: str, n_states: int, packed: bool) -> Callable[..., Any]:
             batch_sizes = None
         states = list(hx) if n_states == 2 else [hx]
         note = rnn_note(rnn_facts(mode, x, states, rest, packed))
-        note.call = (name, a, {})
+        note.called(name, a, {})
 
         def compute(x: Any, *ts: Any) -> tuple[torch.Tensor, ...]:
             if x.is_meta:
@@ -193,7 +193,7 @@ def cell_kernel(mode: str) -> Callable[..., Any]:
             return out if isinstance(out, tuple) else (out,)
 
         note = rnn_note(facts)
-        note.call = (f"{mode}_cell", (x, hx, w_ih, w_hh, b_ih, b_hh), {})
+        note.called(f"{mode}_cell", (x, hx, w_ih, w_hh, b_ih, b_hh), {})
         note.extra_bytes = kept.of_cell(facts) if facts["train"] else 0
         found = run_whole(compute, note, x, *states, w_ih, w_hh, *biases)
         return found if len(states) == 2 else found[0]
@@ -226,7 +226,7 @@ def attention(
 
     note.extra_bytes = kept.of_attention(tuple(q.shape))
     named = {"scale": scale, "enable_gqa": enable_gqa}
-    note.call = ("scaled_dot_product_attention", (q, k, v, attn_mask, dropout_p, is_causal), named)
+    note.called("scaled_dot_product_attention", (q, k, v, attn_mask, dropout_p, is_causal), named)
 
     def compute(q: Any, k: Any, v: Any, mask: Any = None) -> tuple[torch.Tensor, ...]:
         out = op(q, k, v, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
@@ -242,7 +242,7 @@ def dropout(x: Any, p: float, train: bool) -> Any:
         return x
     note = Note("aten.native_dropout.default", "aten.native_dropout_backward.default", (outline(x),), {})
     note.rounds = False
-    note.call = ("dropout", (x, p, train), {})
+    note.called("dropout", (x, p, train), {})
     note.keeps_tensors, note.extra_bytes = False, x.numel()  # its mask, a byte an element
     return run_whole(lambda h: (torch.ops.aten.dropout.default(h, p, True),), note, x)[0]
 

@@ -36,9 +36,13 @@ if TYPE_CHECKING:
 
 COPY = torch.ops.aten.copy_.default
 TO_COPY = operators.TO_COPY
-BY_FORM = frozenset(
-    {TO_COPY, *(getattr(operators, f"{log}SOFTMAX{back}") for log in ("", "LOG_") for back in ("", "_BACKWARD"))}
+SOFTMAXES = (
+    operators.SOFTMAX,
+    operators.LOG_SOFTMAX,
+    operators.SOFTMAX_BACKWARD,
+    operators.LOG_SOFTMAX_BACKWARD,
 )
+BY_FORM = frozenset({TO_COPY, *SOFTMAXES})
 """Ops with a way of their own on the card, whose results' forms follow from the arguments' all the same."""
 WHOLE_NUMBERS = frozenset({torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8})
 

@@ -27,7 +27,7 @@ FROM_NUMBERS = frozenset(
 )
 """Ops without a tensor among their arguments."""
 
-NEVER = ("from_file", "_cuda", "_test", "_debug", "_print", "_fw_primal", "_pin_memory", "record_stream", "_sobol")
+NEVER = ("from_file", "cuda", "test", "debug", "print", "fw_primal", "pin_memory", "record_stream", "sobol")
 """Parts of names of aten's that no program reaches on a card, or that reach beyond it."""
 
 ACCOUNTED = frozenset({operators.ITEM, operators.TO_COPY, aten.equal.default, operators.PACK, operators.LEFT_ALIGNED})

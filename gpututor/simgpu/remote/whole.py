@@ -29,7 +29,7 @@ class RemoteWhole(torch.autograd.Function):
     def forward(ctx: Any, watch: Any, note: Any, *tensors: Any) -> Any:
         """The op's results, as the card made them."""
         line = watch.line
-        name, args, kwargs = note.call
+        (name, args, kwargs), note.call = note.call, None
         need = [t for t, wanted in zip(tensors, ctx.needs_input_grad[2:], strict=True) if wanted]
         watch.look_at_precisions()
         number, line.next_call = line.next_call, line.next_call + 1

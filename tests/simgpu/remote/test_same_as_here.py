@@ -12,6 +12,15 @@ from tests.simgpu.remote.bridge import tape_apart, tape_here
 N_WORDS = 20
 
 
+@pytest.fixture(autouse=True)
+def one_thread():
+    """Sums of several threads differ in their last bits from those of one, which a card apart uses."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
 class Recurrent(nn.Module):
     """A language model of a few numbers."""
 
