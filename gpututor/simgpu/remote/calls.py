@@ -18,7 +18,15 @@ from gpututor.model.tape import (
 from gpututor.simgpu import memory_calls, streams
 from gpututor.simgpu.graphs.graphs import CUDAGraph
 from gpututor.simgpu.remote.wire import foul
-from gpututor.simgpu.session import Session
+from gpututor.simgpu.session import (
+    BACKWARD,
+    FORWARD,
+    NO_GRAD,
+    OPTIMIZER,
+    SCRIPTED,
+    SCRIPTED_NO_GRAD,
+    Session,
+)
 from gpututor.simgpu.tensor import SimTensor
 from gpututor.timeline import Activity
 
@@ -47,6 +55,20 @@ def number(value: Any, below: int) -> int:
     if type(value) is not int or not 0 <= value < below:
         raise foul("a number out of bounds")
     return value
+
+
+CALLERS = (FORWARD, NO_GRAD, BACKWARD, OPTIMIZER, SCRIPTED, SCRIPTED_NO_GRAD)
+
+
+def caller(phase: Any) -> int:
+    """Who calls the card, as the program says.
+
+    Raises:
+        Foul: nobody of this number calls one by one; compiled regions are accounted otherwise.
+    """
+    if type(phase) is not int or phase not in CALLERS:
+        raise foul("an op of no known phase")
+    return phase
 
 
 class Calls:

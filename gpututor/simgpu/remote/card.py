@@ -19,11 +19,10 @@ import torch
 
 from gpututor.errors import GpututorError
 from gpututor.model import tape_file
-from gpututor.model.host import PHASES
 from gpututor.model.tape import CopyCall, Sync, Tape
 from gpututor.simgpu import factories, simulated_gpu
 from gpututor.simgpu.remote import wire
-from gpututor.simgpu.remote.calls import Calls, number, text
+from gpututor.simgpu.remote.calls import Calls, caller, number, text
 from gpututor.simgpu.remote.layers import Layers
 from gpututor.simgpu.remote.numbered import Numbered
 from gpututor.simgpu.remote.operators import Operators
@@ -179,10 +178,15 @@ class Card:
         if too_early and (since is None or self.has_waited(since)):
             raise RuntimeError(NOT_NOW)
 
+    def not_data(self, state: Any) -> None:
+        """A generator's state came with a message: no data of the program's."""
+        if self.first_entry is not None and isinstance(state, torch.Tensor):
+            self.ran[-1].received_bytes -= state.numel()
+
     def read(self, phase: Any, what: Any, t: Any, behind: Any = False) -> Any:
         """A tensor's values, for showing or saving; the copy is accounted."""
         self.may_read()
-        thread.caller = number(phase, len(PHASES))
+        thread.caller = caller(phase)
         copy_out(self.of(), text(what), self.numbered.known(t), blocking=behind is not True)
         return wire.described(self.numbered.known(t).host, self.reply_raw)["h"]  # type: ignore[arg-type]  # numerics are on
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gpututor.model.host import PHASES
 from gpututor.simgpu import exact, whole_ops
 from gpututor.simgpu.remote import wire
-from gpututor.simgpu.remote.calls import number, text
+from gpututor.simgpu.remote.calls import caller, number, text
 from gpututor.simgpu.remote.told import form_told
 from gpututor.simgpu.remote.wire import foul
 from gpututor.simgpu.session import thread
@@ -58,9 +57,10 @@ class Layers:
             raise foul("a layer that a card doesn't have")
         wanted = {id(self.card.numbered.known(t)) for t in need}
         args = [_with_gradient(a, wanted) for a in args]
-        thread.caller = number(phase, len(PHASES))
+        thread.caller = caller(phase)
         with torch.set_grad_enabled(bool(wanted)):
             if state is not None and state is not True:
+                self.card.not_data(state)
                 set_state(torch.default_generator, state)
             kernel(*args, **{text(key): value for key, value in named})
         results, call = self._taken()
@@ -93,7 +93,7 @@ class Layers:
         call = self.calls.get(which) if type(which) is int else None
         if call is None or type(grads) is not list or len(grads) != len(call.outs):
             raise foul("a backward pass of nothing")
-        thread.caller = number(phase, len(PHASES))
+        thread.caller = caller(phase)
         found = whole_ops.Whole.backward(call, *(None if g is None else self.card.numbered.known(g) for g in grads))[2:]
         self.card.numbered.keep(first, [g for g in found if g is not None])
         return [None if g is None else form_told(g.form) for g in found]

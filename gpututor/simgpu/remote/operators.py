@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gpututor.model.host import PHASES
 from gpututor.model.tape import Sync
 from gpututor.simgpu import dispatch, rng
 from gpututor.simgpu.private.tensors import schema_of
 from gpututor.simgpu.remote import ops, wire
-from gpututor.simgpu.remote.calls import number, text
+from gpututor.simgpu.remote.calls import caller, text
 from gpututor.simgpu.remote.layers import set_state
 from gpututor.simgpu.remote.told import form_told
 from gpututor.simgpu.remote.wire import foul
@@ -39,7 +38,7 @@ class Operators:
             raise foul("an operator without arguments")
         kwargs = {text(key): value for key, value in named}
         ops.on_card(op, args, kwargs)
-        thread.caller = number(phase, len(PHASES))
+        thread.caller = caller(phase)
         changing = [t for t in (*args[:1], *kwargs.values()) if type(t) is SimTensor]
         before, n_before = [t.form for t in changing], len(self.card.of().tape.entries)
         if state is not None:
@@ -86,6 +85,7 @@ class Operators:
 
     def drawn(self, state: Any, own: Any, kwargs: dict[str, Any], run: Callable[[], Any]) -> Any:
         """`run()` with the program's generator in the state it is in over there."""
+        self.card.not_data(state)
         if own:
             kwargs["generator"] = self.generator = rng.Generator("simgpu")
             set_state(self.generator, state)

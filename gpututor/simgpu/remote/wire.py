@@ -5,8 +5,9 @@ name a function or a class; a tensor on the card is a number, and its values com
 
 What the program alone knows is told as a hint, and believed:
 
-* the phase of an op (forward, backward, optimizer): it decides what an op costs the host, by a factor of about two at
-  most. A backward pass passed off as the optimizer's saves some host time an op, never a launch or a kernel;
+* the phase of an op (forward, backward, optimizer, TorchScript): it decides what an op costs the host. By
+  data/hosts.toml a lie brings a factor of 1.6 for an elementwise op and 2.5 for an optimizer's list of tensors, on the
+  host's time alone; never a launch, a kernel, a copy or a wait. The card can't tell who calls;
 * calls of modules: leaving them out saves what a module costs the host, as writing the same in functions would;
 * whether host memory is pinned: pinning costs nothing here, so the same could be had honestly;
 * TF32: the same switch that every program may set; results stay those of float32;
