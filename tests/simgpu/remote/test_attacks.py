@@ -177,7 +177,7 @@ ON_CARD = [["device", {"v": 0}]]
         ([1, "a", "sync", ["x", 7]], "a stream that was never made"),
         ([1, "q", "__init__", []], "a question that no card answers"),
         ([1, "q", "memory", ["__class__", []]], "a question about memory"),
-        ([1, "o", 7, 0, "aten::empty.memory_format", [[2]], ON_CARD, None, None], "an op of no known phase"),
+        ([1, "o", 6, 0, "aten::empty.memory_format", [[2]], ON_CARD, None, None], "an op of no known phase"),
         ([1, "e", None], "an end without a beginning"),
         ([1, "n", "p3.2xlarge"], "a run more than there is"),
         ([1, "w", 0, 0, 0, "eval", [], [], [], None], "a layer that a card doesn't have"),
