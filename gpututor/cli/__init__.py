@@ -39,6 +39,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "lessons": ("gpututor.cli.lessons", "lessons_command", "Open the course in a browser."),
     "check": ("gpututor.cli.check", "check_command", "Judge your answer to an exercise, without a browser."),
     "submit": ("gpututor.cli.submit", "submit_command", "Save your answers as one file to hand in."),
+    "workshop": (
+        "gpututor.cli.workshop",
+        "workshop_command",
+        "Serve the course to a class, with a key for each learner.",
+    ),
 }
 
 
