@@ -53,8 +53,18 @@ def main() -> None:
     parser.add_argument("--runners", type=int, required=True)
     asked = parser.parse_args()
     prepare(asked.state.resolve(), asked.runners)
-    sys.argv = ["marimo", "--quiet", "run", str(asked.lessons or lessons_dir()), "--host", asked.host]
-    sys.argv += ["--port", asked.port, "--session-ttl", str(SESSION_TTL_S), "--no-token", "--no-sandbox", "--headless"]
+    sys.argv = ["marimo", "--quiet", "--log-level", "ERROR", "run", str(asked.lessons or lessons_dir())]
+    sys.argv += [
+        "--host",
+        asked.host,
+        "--port",
+        asked.port,
+        "--session-ttl",
+        str(SESSION_TTL_S),
+        "--no-token",
+        "--no-sandbox",
+        "--headless",
+    ]
     runpy.run_module("marimo", run_name="__main__", alter_sys=False)
 
 
