@@ -31,7 +31,16 @@ BOARD, BOARD_JSON = "/workshop", "/workshop.json"
 HEALTH = "/health"
 # What the pages and the gallery of marimo 0.25 ask for while a notebook is run as an app; the rest stays shut.
 OPEN = frozenset(
-    {"/", "/ws", "/favicon.ico", "/manifest.json", "/robots.txt", "/api/home/workspace_files", "/api/version"}
+    {
+        "/",
+        "/ws",
+        "/favicon.ico",
+        "/manifest.json",
+        "/robots.txt",
+        "/public-files-sw.js",
+        "/api/home/workspace_files",
+        "/api/version",
+    }
     | {f"/api/kernel/{name}" for name in ("set_ui_element_value", "set_model_value", "function_call")}
 )
 OPEN_BELOW = ("/assets/", "/@file/", "/public/", "/og/", "/files-", "/custom.css")
@@ -85,7 +94,7 @@ class Front:
         if method not in ("GET", "HEAD") and not _same_site(headers):
             return False
         session = headers.get("marimo-session-id")
-        return not session or self._visits.is_of(session, reader.id)
+        return not session or not self._visits.is_anothers(session, reader.id)
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = _headers(scope)

@@ -7,16 +7,20 @@ stands before it where marimo lets extensions do so (its registry of ASGI middle
 from __future__ import annotations
 
 import argparse
+import ast
+import functools
 import os
 import runpy
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 from gpututor import readers
 from gpututor.lab.pool import Rules, open_lab
 from gpututor.paths import lessons_dir
 from gpututor.workshop import identity
-from gpututor.workshop.apart import apart
+from gpututor.workshop.apart import chosen
 from gpututor.workshop.board import Board
 from gpututor.workshop.front import Front
 from gpututor.workshop.keys import Watched
@@ -26,17 +30,37 @@ from gpututor.workshop.visits import Visits
 SESSION_TTL_S = 30  # a closed tab's page ends this long after; a short drop of the network survives
 
 
-def prepare(state: Path, n_runners: int) -> None:
+def parse_in_turn() -> None:
+    """Let one thread at a time turn source into a syntax tree.
+
+    Python 3.11's threads share a counter there, so that one of several that parse at once now and then gets a
+    SystemError ("AST constructor recursion depth mismatch", CPython issue 106905; met on 3.11.7). marimo compiles each
+    page's cells on the page's own thread: with 30 readers at once, one page in some 300 died of it.
+    """
+    parse, turn = ast.parse, threading.RLock()
+
+    @functools.wraps(parse)
+    def parse_alone(*arguments: Any, **named: Any) -> Any:
+        with turn:
+            return parse(*arguments, **named)
+
+    ast.parse = parse_alone
+
+
+def prepare(state: Path, n_runners: int, *, limits_only: bool = False) -> None:
     """Make this process one that serves the class whose keys lie in `state`.
 
     Raises:
         KeysRefused: there are no keys that can be read.
+        IsolationMissing: learners' code can't be shut in here, and `limits_only` doesn't ask for that.
     """
     from marimo._server.registry import MIDDLEWARE_REGISTRY
     from starlette.middleware import Middleware
 
+    parse_in_turn()
     os.environ["GPUTUTOR_HOME"] = str(state)
     keys, visits = Watched(state), Visits()
+    apart, _ = chosen(limits_only=limits_only)
     lab = open_lab(n_runners, Rules(True, IDLE_S, limits(n_runners).run_bytes, apart))
     readers.ask(identity.of_this_page)
     front = Middleware(Front, keys=keys, visits=visits, board=Board(visits, lab, n_runners))
@@ -51,8 +75,9 @@ def main() -> None:
     parser.add_argument("--host", required=True)
     parser.add_argument("--port", required=True)
     parser.add_argument("--runners", type=int, required=True)
+    parser.add_argument("--limits-only", action="store_true")
     asked = parser.parse_args()
-    prepare(asked.state.resolve(), asked.runners)
+    prepare(asked.state.resolve(), asked.runners, limits_only=asked.limits_only)
     sys.argv = ["marimo", "--quiet", "--log-level", "ERROR", "run", str(asked.lessons or lessons_dir())]
     sys.argv += [
         "--host",
