@@ -7,14 +7,10 @@ stands before it where marimo lets extensions do so (its registry of ASGI middle
 from __future__ import annotations
 
 import argparse
-import ast
-import functools
 import os
 import runpy
 import sys
-import threading
 from pathlib import Path
-from typing import Any
 
 from gpututor import readers
 from gpututor.lab.pool import Rules, open_lab
@@ -25,26 +21,10 @@ from gpututor.workshop.board import Board
 from gpututor.workshop.front import Front
 from gpututor.workshop.keys import Watched
 from gpututor.workshop.limits import IDLE_S, limits
+from gpututor.workshop.parsing import parse_in_turn
 from gpututor.workshop.visits import Visits
 
 SESSION_TTL_S = 30  # a closed tab's page ends this long after; a short drop of the network survives
-
-
-def parse_in_turn() -> None:
-    """Let one thread at a time turn source into a syntax tree.
-
-    Python 3.11's threads share a counter there, so that one of several that parse at once now and then gets a
-    SystemError ("AST constructor recursion depth mismatch", CPython issue 106905; met on 3.11.7). marimo compiles each
-    page's cells on the page's own thread: with 30 readers at once, one page in some 300 died of it.
-    """
-    parse, turn = ast.parse, threading.RLock()
-
-    @functools.wraps(parse)
-    def parse_alone(*arguments: Any, **named: Any) -> Any:
-        with turn:
-            return parse(*arguments, **named)
-
-    ast.parse = parse_alone
 
 
 def prepare(state: Path, n_runners: int, *, limits_only: bool = False) -> None:
