@@ -275,6 +275,8 @@ def main() -> None:
     asked = parser.parse_args()
     with served(asked.readers, asked.runners) as server:
         report = loaded(server, (GUESSED, *OTHERS)[: asked.lessons], lambda said: print(said, file=sys.stderr))
+        if report.died:
+            print(server.log.read_text("utf-8")[-8000:], file=sys.stderr)
     print(json.dumps(asdict(report), indent=1) if asked.json else words(report))
     sys.exit(1 if report.died or report.cross_talk else 0)
 

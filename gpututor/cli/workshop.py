@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import signal
 import socket
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +44,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for a class.")
 @click.option("--port", default=DEFAULT_PORT, show_default=True, type=click.IntRange(1, 65535), help="Port.")
 @click.option("--runners", type=click.IntRange(1, 64), help="Experiments and checks at once; cores − 1 by default.")
+@click.option("--limits-only", is_flag=True, help="Check learners' code in no sandbox, where bubblewrap doesn't work.")
 @json_option
 @click.pass_context
 def workshop_command(
@@ -51,6 +54,7 @@ def workshop_command(
     host: str,
     port: int,
     runners: int | None,
+    limits_only: bool,
     as_json: bool,
 ) -> None:
     """Serve the course to a class: a key and a progress of their own for each learner, one line for all runs.
@@ -59,7 +63,9 @@ def workshop_command(
     who is where. Ctrl-C ends it; progress stays.
     """
     if ctx.invoked_subcommand is None:
-        _serve(roster, _folder(state), host, port, runners, as_json)
+        from gpututor.workshop.limits import default_runners
+
+        _serve(_Asked(_folder(state), host, port, runners or default_runners(), limits_only), roster, as_json)
 
 
 @workshop_command.command("keys")
@@ -125,23 +131,42 @@ def collect_command(state: Path | None, out: Path, as_json: bool) -> None:
     click.echo(f"{n_answers} answers of {n_saved} learners in {out}; {len(found) - n_saved} learners have none.")
 
 
-def _serve(roster: Path | None, state: Path, host: str, port: int, runners: int | None, as_json: bool) -> None:
-    from gpututor.workshop.apart import warning
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the server is started with."""
+
+    state: Path
+    host: str
+    port: int
+    n_runners: int
+    limits_only: bool
+
+    @property
+    def command(self) -> list[str]:
+        """The command line of the server's process, run by this same Python."""
+        command = [sys.executable, "-m", "gpututor.workshop.serve", "--state", str(self.state), "--host", self.host]
+        command += ["--port", str(self.port), "--runners", str(self.n_runners), "--lessons", str(lessons_dir())]
+        return [*command, *(["--limits-only"] if self.limits_only else [])]
+
+
+def _serve(asked: _Asked, roster: Path | None, as_json: bool) -> None:
+    from gpututor.workshop.apart import chosen
     from gpututor.workshop.keys import issue, read
-    from gpututor.workshop.limits import default_runners, limits
+    from gpututor.workshop.limits import limits
     from gpututor.workshop.roster import read as read_roster
 
+    _, warning = chosen(limits_only=asked.limits_only)
+    state = asked.state
     keys = read(state) if roster is None else issue(read_roster(roster), state)
-    n_runners = runners or default_runners()
-    free_port(host, port)
-    address = f"http://{_reached(host)}:{port}/"
+    free_port(asked.host, asked.port)
+    address = f"http://{_reached(asked.host)}:{asked.port}/"
     write_at_once(state / ADDRESS_FILE, address + "\n")
     end_on_signals()
+    told = limits(asked.n_runners)
+    said = {"address": address, "n_learners": len(keys.learners), "state": str(state), "limits": told.as_json()}
     try:
         with FileLock(state / "server.lock").acquire(timeout=0):
-            told = limits(n_runners)
-            said = {"address": address, "n_learners": len(keys.learners), "state": str(state), "limits": told.as_json()}
-            _attend(state, host, port, n_runners, said if as_json else _words(said, told.sentences, warning()))
+            _attend(asked, said | {"warning": warning} if as_json else _words(said, told.sentences, warning))
     except Timeout as error:
         raise CourseNotServed(f"another workshop serves from {state}; stop it, or name another --state") from error
 
@@ -160,14 +185,12 @@ def _words(said: dict[str, Any], sentences: tuple[str, ...], warning: str | None
     return "\n".join([*lines, *([f"Warning: {warning}"] if warning else [])])
 
 
-def _attend(state: Path, host: str, port: int, n_runners: int, said: dict[str, Any] | str) -> None:
+def _attend(asked: _Asked, said: dict[str, Any] | str) -> None:
     """Start the server, say that it is open, and stay until it ends."""
-    command = [sys.executable, "-m", "gpututor.workshop.serve", "--state", str(state), "--lessons", str(lessons_dir())]
-    command += ["--host", host, "--port", str(port), "--runners", str(n_runners)]
     # in a session of its own, so that Ctrl-C reaches us alone and the server is asked to end quietly
-    server = subprocess.Popen(command, start_new_session=True, env=_environment())
+    server = subprocess.Popen(asked.command, start_new_session=True, env=_environment())
     try:
-        wait_until_served(f"http://{'127.0.0.1' if host in ANYWHERE else host}:{port}/health", server)
+        wait_until_served(f"http://{_here(asked.host)}:{asked.port}/health", server)
         click.echo(said if isinstance(said, str) else json.dumps(said, indent=1))
         sys.stdout.flush()
         status = server.wait()
@@ -176,13 +199,12 @@ def _attend(state: Path, host: str, port: int, n_runners: int, said: dict[str, A
     except KeyboardInterrupt:
         click.echo("The workshop is closed; progress is kept.", err=isinstance(said, dict))
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second Ctrl-C doesn't leave the server behind
+        for name in (signal.SIGINT, signal.SIGTERM):  # a second one doesn't leave the server behind
+            signal.signal(name, signal.SIG_IGN)
         stop(server)
 
 
 def _environment() -> dict[str, str]:
-    import os
-
     path = import_path()
     return {**os.environ} if path is None else {**os.environ, "PYTHONPATH": path}
 
@@ -199,10 +221,16 @@ def _kept_address(state: Path) -> str:
         return f"http://127.0.0.1:{DEFAULT_PORT}/"
 
 
+def _here(host: str) -> str:
+    """What this machine itself calls a host that it listens on."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  compared, not bound
+    return f"[{host}]" if ":" in host else host
+
+
 def _reached(host: str) -> str:
     """What others call a host that listens everywhere: this machine's address on its network."""
     if host not in ANYWHERE:
-        return f"[{host}]" if ":" in host else host
+        return _here(host)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(("192.0.2.1", 9))  # documentation's own network: nothing is sent, a route is looked up

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-_ISOLATION = "gpututor.lab.isolation"
+Apart = Callable[[], AbstractContextManager[object]]
+
+UNSHUT = (
+    "Learners' code runs with limits but in no sandbox, so it can read what you can, keys and answers included; "
+    "give this server a user of its own."
+)
 
 
-def apart() -> AbstractContextManager[object]:
-    """A block in which learners' code runs as well isolated as this machine can."""
-    if find_spec(_ISOLATION) is None:
-        return nullcontext()
-    isolation: Any = import_module(_ISOLATION)
-    found: AbstractContextManager[object] = isolation.isolated(isolation.best())
-    return found
+def chosen(*, limits_only: bool) -> tuple[Apart, str | None]:
+    """What is entered while code is checked, and what an instructor must know where that shuts nothing in.
 
-
-def warning() -> str | None:
-    """What an instructor must know where learners' code can read what the server can; None where it can't."""
-    if find_spec(_ISOLATION) is not None:
-        isolation: Any = import_module(_ISOLATION)
-        if isolation.best() == isolation.bubblewrap():
-            return None
-    return (
-        "Learners' code runs with limits but unsandboxed, so it can read what you can, keys and answers included; "
-        "install bubblewrap, or give this server a user of its own."
-    )
+    Raises:
+        IsolationMissing: there is no sandbox here, and `limits_only` doesn't ask for none.
+    """
+    if find_spec("gpututor.lab.isolation") is None:
+        return nullcontext, UNSHUT
+    isolation: Any = import_module("gpututor.lab.isolation")
+    how = isolation.limits_only() if limits_only else isolation.best()
+    return (lambda: isolation.isolated(how)), UNSHUT if limits_only else None

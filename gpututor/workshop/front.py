@@ -31,10 +31,12 @@ BOARD, BOARD_JSON = "/workshop", "/workshop.json"
 HEALTH = "/health"
 # What the pages and the gallery of marimo 0.25 ask for while a notebook is run as an app; the rest stays shut.
 OPEN = frozenset(
-    {"/", "/ws", "/favicon.ico", "/manifest.json", "/robots.txt", "/api/home/workspace_files", "/api/version"}
+    {"/", "/ws", "/manifest.json", "/site.webmanifest", "/robots.txt", "/public-files-sw.js"}
+    | {"/api/version", "/api/home/workspace_files"}
     | {f"/api/kernel/{name}" for name in ("set_ui_element_value", "set_model_value", "function_call")}
 )
-OPEN_BELOW = ("/assets/", "/@file/", "/public/", "/og/", "/files-", "/custom.css")
+OPEN_BELOW = ("/assets/", "/@file/", "/public/", "/og/", "/files-")
+PICTURES = (".png", ".ico", ".svg")  # marimo's own, beside its pages
 HEADERS = (
     (b"referrer-policy", b"same-origin"),  # no address of this course is told to another site
     (b"x-content-type-options", b"nosniff"),
@@ -85,7 +87,7 @@ class Front:
         if method not in ("GET", "HEAD") and not _same_site(headers):
             return False
         session = headers.get("marimo-session-id")
-        return not session or self._visits.is_of(session, reader.id)
+        return not session or not self._visits.is_anothers(session, reader.id)
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = _headers(scope)
@@ -153,7 +155,9 @@ def _same_site(headers: Mapping[str, str]) -> bool:
 
 
 def _is_open(path: str) -> bool:
-    return path in OPEN or (path.startswith(OPEN_BELOW) and ".." not in path.split("/"))
+    if path in OPEN or (path.count("/") == 1 and path.endswith(PICTURES)):
+        return True
+    return path.startswith(OPEN_BELOW) and ".." not in path.split("/")
 
 
 async def answer(

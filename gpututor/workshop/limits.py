@@ -9,10 +9,10 @@ from typing import Any
 from gpututor.lab.processes import machine_memory_bytes
 
 MIB = 2**20
-SERVER_MIB = 330  # tools/workshop_load.py, marimo 0.25.2, Python 3.11: the server with every lesson's libraries loaded
-READER_MIB = 20  # the same: what each further reader with three finished lessons open adds
-WORKER_MIB = 550  # the same: a worker with torch after an experiment of lessons 1 to 3
-CHECK_MIB = 450  # the same: a process that checks code on a simulated card
+SERVER_MIB = 150  # tools/workshop_load.py, marimo 0.25.2, Python 3.11: 127 with no page left open, and some air
+READER_MIB = 13  # the same: (498 − 127) / 30, four pages open each, one of them with its run
+WORKER_MIB = 450  # highest of a worker in the runs of lessons 1, 2, 3 and 9: 302, 389, 426 and 404
+CHECK_MIB = 450  # a process that checks code on a simulated card holds torch too
 MEMORY_SHARE = 0.75  # of the machine: the system and its file cache need the rest
 MOST_A_WORKER_MIB = 4096  # our choice: the largest experiment of the course takes a quarter of it
 IDLE_S = 120.0  # our choice: importing torch again costs a reader some three seconds
@@ -20,7 +20,7 @@ IDLE_S = 120.0  # our choice: importing torch again costs a reader some three se
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a server for a class takes and how many readers fit. `n_readers` have three lessons open each."""
+    """What a server for a class takes and how many readers fit. `n_readers` have four pages open each."""
 
     n_cores: int
     n_runners: int
@@ -41,7 +41,7 @@ class Limits:
             "the others wait in line; what measures real time runs alone."
         )
         memory = (
-            f"Memory: about {SERVER_MIB} MiB for the server, {READER_MIB} a reader with three lessons open, and "
+            f"Memory: about {SERVER_MIB} MiB for the server, {READER_MIB} a reader with four pages open, and "
             f"{WORKER_MIB + CHECK_MIB} a runner at most in the course's own experiments; a run that takes more than "
             f"{self.run_bytes / MIB:,.0f} MiB is ended. Of this machine's {self.memory_bytes / MIB:,.0f} MiB that "
             f"leaves room for {self.n_readers:,} readers."

@@ -16,27 +16,31 @@ from gpututor import readers
 from gpututor.lab.pool import Rules, open_lab
 from gpututor.paths import lessons_dir
 from gpututor.workshop import identity
-from gpututor.workshop.apart import apart
+from gpututor.workshop.apart import chosen
 from gpututor.workshop.board import Board
 from gpututor.workshop.front import Front
 from gpututor.workshop.keys import Watched
 from gpututor.workshop.limits import IDLE_S, limits
+from gpututor.workshop.parsing import parse_in_turn
 from gpututor.workshop.visits import Visits
 
 SESSION_TTL_S = 30  # a closed tab's page ends this long after; a short drop of the network survives
 
 
-def prepare(state: Path, n_runners: int) -> None:
+def prepare(state: Path, n_runners: int, *, limits_only: bool = False) -> None:
     """Make this process one that serves the class whose keys lie in `state`.
 
     Raises:
         KeysRefused: there are no keys that can be read.
+        IsolationMissing: learners' code can't be shut in here, and `limits_only` doesn't ask for that.
     """
     from marimo._server.registry import MIDDLEWARE_REGISTRY
     from starlette.middleware import Middleware
 
+    parse_in_turn()
     os.environ["GPUTUTOR_HOME"] = str(state)
     keys, visits = Watched(state), Visits()
+    apart, _ = chosen(limits_only=limits_only)
     lab = open_lab(n_runners, Rules(True, IDLE_S, limits(n_runners).run_bytes, apart))
     readers.ask(identity.of_this_page)
     front = Middleware(Front, keys=keys, visits=visits, board=Board(visits, lab, n_runners))
@@ -51,8 +55,9 @@ def main() -> None:
     parser.add_argument("--host", required=True)
     parser.add_argument("--port", required=True)
     parser.add_argument("--runners", type=int, required=True)
+    parser.add_argument("--limits-only", action="store_true")
     asked = parser.parse_args()
-    prepare(asked.state.resolve(), asked.runners)
+    prepare(asked.state.resolve(), asked.runners, limits_only=asked.limits_only)
     sys.argv = ["marimo", "--quiet", "--log-level", "ERROR", "run", str(asked.lessons or lessons_dir())]
     sys.argv += [
         "--host",

@@ -47,11 +47,11 @@ class Visits:
                 known.n_open = max(0, known.n_open - 1)
                 self._seen_s[known.reader] = time.time()
 
-    def is_of(self, session: str, reader: str) -> bool:
-        """Whether a session is this reader's."""
+    def is_anothers(self, session: str, reader: str) -> bool:
+        """Whether a session is somebody else's; the gallery sends the name of one that never was."""
         with self._lock:
             known = self._sessions.get(session[:MOST_LETTERS])
-            return known is not None and known.reader == reader
+            return known is not None and known.reader != reader
 
     def seen(self, reader: str) -> None:
         """Note that a reader is there."""

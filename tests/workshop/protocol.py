@@ -9,6 +9,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -63,7 +64,7 @@ class OpenPage:
         self.trouble: str | None = None
         self._names: dict[str, str] = {}
         self._changed = threading.Condition()
-        self._closing = False
+        self._closing, self._open = False, ExitStack()
         self._token = ""
         self._clicks: dict[str, int] = {}
 
@@ -75,13 +76,14 @@ class OpenPage:
         if page.status != 200 or found is None:
             raise PageDied(f"{self.file} answered {page.status}")
         self._token = found[1]
-        self._socket = connect(
+        connecting = connect(
             f"ws://{urlsplit(self.url).netloc}/ws?{asked}&session_id={self.session}",
             additional_headers={"Cookie": f"gpututor-key={self.key}"},
             max_size=None,
             open_timeout=WAIT_S,
             ping_timeout=None,
         )
+        self._socket = self._open.enter_context(connecting)
         threading.Thread(target=self._listen, daemon=True).start()
         return self
 
@@ -91,7 +93,7 @@ class OpenPage:
                 self._hear(json.loads(text))
             self._end("the server closed the connection")
         except (WebSocketException, OSError) as error:
-            self._end(f"the connection broke: {error}")
+            self._end(f"the connection broke: {type(error).__name__}: {error}")
 
     def _end(self, why: str) -> None:
         with self._changed:
@@ -165,4 +167,4 @@ class OpenPage:
     def close(self) -> None:
         """Close the tab."""
         self._closing = True
-        self._socket.close()
+        self._open.close()
