@@ -27,6 +27,8 @@ from gpututor.replay import Played, play
 
 ON_CARD_TIMEOUT_S = 25.0  # torch is imported in it, and the reader's processor may be busy
 ON_CARD_MEMORY_MB = 4096
+SMALL_BYTES = 512  # indices and losses: our choice, less than the inputs or results of any hidden case
+ELSEWHERE = "The values are right, but the card has reckoned too little, or copied too much: the work belongs there."
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,14 @@ class Launched:
     def downloaded_bytes(self) -> int:
         """Bytes that the code read from the card: what is reckoned elsewhere has to be read first."""
         return sum(entry.n_bytes for entry in self.tape.entries if type(entry) is CopyCall and not entry.to_gpu)
+
+    def is_done_there(self, least_flop: float, machine: Machine, most_up_bytes: int = SMALL_BYTES) -> bool:
+        """Whether the card did at least so much, and no more was copied than an answer that works there needs.
+
+        To reckon elsewhere, inputs have to be read and results brought back; `SMALL_BYTES` may be read.
+        """
+        there = self.downloaded_bytes <= SMALL_BYTES and self.uploaded_bytes <= most_up_bytes
+        return there and self.flop(machine) >= least_flop
 
     @property
     def n_syncs(self) -> int:
