@@ -247,3 +247,7 @@ class IsolationMissing(GpututorError, RuntimeError):
 
 class SandboxFailed(GpututorError, OSError):
     """A sandbox that has worked before could not be started, or never answered."""
+
+
+class CardsFailed(GpututorError, OSError):
+    """The server of simulated cards could not be started, or is gone."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from gpututor.exercises.on_card.ex08 import LEARNS
-from gpututor.model.tape import CopyCall, Entry, HostWork, RecordEvent, Sync, Tape, TapeOp, UseStream, WaitEvent
+from gpututor.model.kernels import Gemm
+from gpututor.model.tape import CopyCall, Entry, RecordEvent, Sync, Tape, TapeOp, UseStream, WaitEvent
 from gpututor.timeline import COMPUTING, Activity, Timeline, covered_ns
 
 Arrived = frozenset[int]
@@ -18,26 +18,28 @@ def exposed_ns(timeline: Timeline) -> list[tuple[int, int]]:
     return [(end - start, end - start - covered_ns(kernels, (start, end))) for start, end in copies]
 
 
-def learned_too_soon(tape: Tape, n_bytes: int) -> list[int]:
-    """The numbers of the batches that kernels may use before their copy (`n_bytes` or more) has ended.
+def learned_too_soon(tape: Tape, n_bytes: int, n_values: int) -> tuple[int, list[int]]:
+    """How often something was learned, and the numbers of the batches used before their copy has surely ended.
+
+    A batch's copy has `n_bytes` or more, and learning from it begins with a product over a picture's `n_values`: that
+    is read from what was launched, and needs no mark of the program's.
 
     Whether a kernel that is too early would really meet an unfinished copy depends on the card and the day, so the
     order is what counts here, not the times.
     """
     knows = _WhoKnows(n_bytes)
-    n_learned, asked = 0, False
+    n_learned = 0
     too_soon: list[int] = []
     for entry in tape.entries:
-        if type(entry) is HostWork:
-            asked = asked or entry.name == LEARNS
-        elif type(entry) is TapeOp and entry.kernels:
+        if type(entry) is TapeOp and entry.kernels:
             seen = knows.launched()
-            if asked and n_learned not in seen:
-                too_soon.append(n_learned)
-            n_learned, asked = n_learned + asked, False
+            if any(isinstance(kernel, Gemm) and kernel.k == n_values for kernel in entry.kernels):
+                if n_learned not in seen:
+                    too_soon.append(n_learned)
+                n_learned += 1
         else:
             knows.follow(entry)
-    return too_soon
+    return n_learned, too_soon
 
 
 class _WhoKnows:

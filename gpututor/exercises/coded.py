@@ -19,6 +19,7 @@ from gpututor.cards import Machine
 from gpututor.errors import GpututorError
 from gpututor.exercises.form import Judged
 from gpututor.lab.cards_pool import OneCard, cards_apart
+from gpututor.lab.incidents import note
 from gpututor.lab.learner_code import LearnerRun, run_learner
 from gpututor.model import tape_file
 from gpututor.model.tape import CopyCall, Sync, Tape, TapeOp, WaitEvent
@@ -26,6 +27,8 @@ from gpututor.replay import Played, play
 
 ON_CARD_TIMEOUT_S = 25.0  # torch is imported in it, and the reader's processor may be busy
 ON_CARD_MEMORY_MB = 4096
+SMALL_BYTES = 512  # indices and losses: our choice, less than the inputs or results of any hidden case
+ELSEWHERE = "The values are right, but the card has reckoned too little, or copied too much: the work belongs there."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,19 @@ class Launched:
         """Bytes that went from the host to the card: of work moved off the card, the results come back this way."""
         copied = sum(entry.n_bytes for entry in self.tape.entries if type(entry) is CopyCall and entry.to_gpu)
         return max(copied, self.received_bytes or 0)
+
+    @property
+    def downloaded_bytes(self) -> int:
+        """Bytes that the code read from the card: what is reckoned elsewhere has to be read first."""
+        return sum(entry.n_bytes for entry in self.tape.entries if type(entry) is CopyCall and not entry.to_gpu)
+
+    def is_done_there(self, least_flop: float, machine: Machine, most_up_bytes: int = SMALL_BYTES) -> bool:
+        """Whether the card did at least so much, and no more was copied than an answer that works there needs.
+
+        To reckon elsewhere, inputs have to be read and results brought back; `SMALL_BYTES` may be read.
+        """
+        there = self.downloaded_bytes <= SMALL_BYTES and self.uploaded_bytes <= most_up_bytes
+        return there and self.flop(machine) >= least_flop
 
     @property
     def n_waits(self) -> int:
@@ -74,29 +90,42 @@ class Launched:
         return sum(span.work.flop or 0.0 for span in spans if span.work is not None)
 
 
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """An argument of a harness: tensors on the card that `where` ("module:function") makes of `args`.
+
+    Where the card lives apart they are laid there by its own process, and the learner's gets neither `args` nor values.
+    """
+
+    where: str
+    args: tuple[Any, ...] = ()
+
+
 def on_card(
     code: str,
     function: str,
     harness: str,
     calls: Sequence[Sequence[Any]] = ((),),
-    placed: Sequence[tuple[str, Sequence[Any]]] = (),
     *,
     reads_before: bool = False,
 ) -> tuple[list[Launched], str]:
     """What `function` launched at each call of the harness, or nothing and one sentence why.
 
-    `harness` hands back what `lab.on_card.recorded` gives. Inside `on_cards_apart(…)` the card lives in a process of
-    its own, which gives tape and values; `placed` are then functions ("module:function" and its arguments) that lay
-    tensors on it, for the harness to take. Values on it can't be read before the counted part, lest code learns there
-    what it would have to wait for; `reads_before` allows it where there is nothing to learn.
+    `harness` hands back what `lab.on_card.recorded` gives; an argument that is `Laid` it takes with `lab.on_card.laid`.
+    Inside `on_cards_apart(…)` the card lives in a process of its own, which gives tape and values. Values on it can't
+    be read before the counted part, lest code learns there what it would have to wait for; `reads_before` allows it
+    where there is nothing to learn.
     """
     cards = cards_apart()
     if cards is None:
-        launched, sentence = _in_their_process(code, function, harness, calls)
+        plain = [[[each.where, *each.args] if isinstance(each, Laid) else each for each in call] for call in calls]
+        launched, sentence = _in_their_process(code, function, harness, plain)
     else:
-        launched, sentence = _apart(
-            cards.card(len(calls), placed, reads_before=reads_before), code, function, harness, calls
-        )
+        lain = [each for call in calls for each in call if isinstance(each, Laid)]
+        numbers = iter(range(len(lain)))
+        plain = [[next(numbers) if isinstance(each, Laid) else each for each in call] for call in calls]
+        card = cards.card(len(calls), [(each.where, each.args) for each in lain], reads_before=reads_before)
+        launched, sentence = _apart(card, code, function, harness, plain)
     heard = _HEARD.get()
     if heard is not None:
         heard += launched
@@ -112,6 +141,7 @@ def _in_their_process(
     try:
         return [_launched(told) for told in ran.values], ""
     except (GpututorError, KeyError, TypeError, ValueError, AttributeError, binascii.Error) as error:
+        note("record")
         return [], f"What your code handed back is no record of a run ({type(error).__name__}); run it again."
 
 
@@ -132,10 +162,12 @@ def _apart(
     finally:
         runs, fault = card.runs()
     if fault:
+        note("record")
         return [], fault
     if ran.values is None:
         return [], ran.sentence or "Your code gave no answer."
     if len(runs) != len(calls) or list(ran.values) != [{"recording": k} for k in range(len(calls))]:
+        note("record")
         return [], f"{len(calls)} runs on the card were asked for, and {len(runs)} are complete; run it again."
     return [Launched(tape_file.from_bytes(run.tape, "your run"), run.gave, run.received_bytes) for run in runs], ""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import random
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -145,23 +147,31 @@ def waves_case(filled: Sequence[tuple[float, float | None]], n_sms: int) -> dict
 
 def _judge_waves(code: Any, case: Case) -> Judged:
     n_sms, filled = case["n_sms"], [(x, y) for x, y in case["filled"] if y is not None]
-    calls = [[n, sms] for n, sms, _ in CASES] + [[int(x), n_sms] for x, _ in filled]
+    cases = CASES + tuple((n, sms, n / (math.ceil(n / sms) * sms)) for n, sms in case.get("blocks", ()))
+    calls = [[n, sms] for n, sms, _ in cases] + [[int(x), n_sms] for x, _ in filled]
     answers, trouble = numbers_only(run_learner(str(code), FUNCTION, calls))
     if trouble is not None:
         return trouble
-    theirs = tuple((x, answer) for (x, _), answer in zip(filled, answers[len(CASES) :], strict=True))
+    theirs = tuple((x, answer) for (x, _), answer in zip(filled, answers[len(cases) :], strict=True))
     ours = tuple((float(x), y) for x, y in filled)
-    for (n_blocks, sms, counted), answer in zip(CASES, answers, strict=False):
+    for (n_blocks, sms, counted), answer in zip(cases, answers, strict=False):
         if not near(answer, counted, 1e-3):
             hint = 2 if near(answer, min(1.0, n_blocks / sms), 1e-3) else 1
             text = f"{n_blocks} blocks on {sms} SMs: you give {answer:.3g}; counted on paper it is {counted:.3g}."
             return Judged("wrong", text, (), theirs, ours, hint)
     off = max((abs(a - b) for (_, a), (_, b) in zip(theirs, ours, strict=True)), default=0.0)
     text = (
-        f"It agrees with all {len(CASES)} counted cases and comes within {percent(off)} of the circles. What is left: "
+        f"It agrees with all {len(cases)} counted cases and comes within {percent(off)} of the circles. What is left: "
         "a real SM holds several small blocks at a time, and blocks of a memory-bound kernel slow each other down."
     )
     return Judged("right", text, (), theirs, ours)
+
+
+def _draw(rng: random.Random) -> Case:
+    """Numbers of blocks around those that fill a card's SMs so and so often."""
+    n_sms = [rng.randint(12, 150) for _ in range(6)]
+    blocks = [[max(1, sms * rng.randint(0, 5) + rng.randint(-2, 2)), sms] for sms in n_sms]
+    return {"n_sms": n_sms[0], "filled": [], "blocks": [*blocks, [rng.randint(200, 3000), n_sms[0]]]}
 
 
 WAVES = Exercise(
@@ -179,4 +189,5 @@ WAVES = Exercise(
     starter=STARTER,
     x_title="blocks",
     picture="share",
+    hidden=_draw,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
@@ -91,20 +92,37 @@ CASES: tuple[tuple[float, tuple[float, ...], float], ...] = (
 )
 
 
-def judge_queue(code: str, kernels_us: Sequence[float], priced: Sequence[tuple[float, float]]) -> Judged:
+Queue = tuple[float, Sequence[float]]
+"""Host time for a launch and the kernels' times, in microseconds."""
+
+
+def counted_share(host_us: float, kernels_us: Sequence[float]) -> float:
+    """The busy share by another way than walking: what ends last is some launch with all kernels from it on.
+
+    >>> counted_share(10.0, (2.0, 30.0, 2.0, 2.0)) == 36 / 54
+    True
+    """
+    return sum(kernels_us) / max((i + 1) * host_us + sum(kernels_us[i:]) for i in range(len(kernels_us)))
+
+
+def judge_queue(
+    code: str, kernels_us: Sequence[float], priced: Sequence[tuple[float, float]], queues: Sequence[Queue] = ()
+) -> Judged:
     """The verdict on a reader's code.
 
     `kernels_us` are the kernels of the step on the page, and `priced` its host time per launch in microseconds
-    with the busy share that it then had: the circles. Right or wrong is decided by the counted cases alone.
+    with the busy share that it then had: the circles. Right or wrong is decided by the counted cases alone, and by
+    further `queues` where there are some.
     """
+    cases = CASES + tuple((host, tuple(kernels), counted_share(host, kernels)) for host, kernels in queues)
     sizes = [round(k, 3) for k in kernels_us]
-    calls = [[host, list(kernels)] for host, kernels, _ in CASES] + [[round(h, 3), sizes] for h, _ in priced]
+    calls = [[host, list(kernels)] for host, kernels, _ in cases] + [[round(h, 3), sizes] for h, _ in priced]
     answers, trouble = numbers_only(run_learner(code, FUNCTION, calls))
     if trouble is not None:
         return trouble
-    theirs = tuple((h, y) for (h, _), y in zip(priced, answers[len(CASES) :], strict=True))
+    theirs = tuple((h, y) for (h, _), y in zip(priced, answers[len(cases) :], strict=True))
     ours = tuple((h, y) for h, y in priced)
-    for (host, kernels, counted), answer in zip(CASES, answers, strict=False):
+    for (host, kernels, counted), answer in zip(cases, answers, strict=False):
         if abs(answer - counted) > TOLERANCE:
             listed = ", ".join(f"{k:g}" for k in kernels)
             return Judged(
@@ -119,7 +137,7 @@ def judge_queue(code: str, kernels_us: Sequence[float], priced: Sequence[tuple[f
     worst = max((abs(a - b) for (_, a), (_, b) in zip(theirs, ours, strict=True)), default=0.0)
     return Judged(
         "right",
-        f"It agrees with all {len(CASES)} counted cases, and comes within {percent(worst)} of each circle: what is "
+        f"It agrees with all {len(cases)} counted cases, and comes within {percent(worst)} of each circle: what is "
         "left are copies, waits and the gap between two kernels, which the priced runs have and your queue hasn't.",
         (),
         theirs,
@@ -130,6 +148,23 @@ def judge_queue(code: str, kernels_us: Sequence[float], priced: Sequence[tuple[f
 def queue_case(kernels_us: Sequence[float], priced: Sequence[tuple[float, float]]) -> dict[str, Any]:
     """What 2.2 needs: the step's kernels, and the run priced at several speeds of the host."""
     return {"kernels_us": list(kernels_us), "priced": [list(point) for point in priced]}
+
+
+def _judge_code(code: Any, case: Case) -> Judged:
+    priced = [(h, y) for h, y in case["priced"]]
+    return judge_queue(str(code), case["kernels_us"], priced, case.get("queues", ()))
+
+
+def _draw(rng: random.Random) -> Case:
+    """Short and long kernels in the order that chance gives."""
+    queues = [
+        [
+            round(rng.uniform(3, 15), 1),
+            [round(rng.choice((rng.uniform(1, 6), rng.uniform(15, 60))), 1) for _ in range(rng.randint(4, 9))],
+        ]
+        for _ in range(4)
+    ]
+    return {"kernels_us": [1.0], "priced": [], "queues": queues}
 
 
 QUEUE = Exercise(
@@ -151,8 +186,9 @@ QUEUE = Exercise(
         ),
         "`start = max(launched, free)`, then `free = start + k`. At the end, busy is `sum(kernels_us) / free`.",
     ),
-    lambda code, case: judge_queue(str(code), case["kernels_us"], [(h, y) for h, y in case["priced"]]),
+    _judge_code,
     starter=STARTER,
     x_title="host time per launch (µs)",
     picture="share",
+    hidden=_draw,
 )

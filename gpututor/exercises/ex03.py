@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpututor.cards import Card
-from gpututor.exercises.coded import Launched, close_to, on_card
+from gpututor.cards import DEFAULT_MACHINE, Card
+from gpututor.exercises import drawn
+from gpututor.exercises.coded import ELSEWHERE, Laid, Launched, close_to, on_card
 from gpututor.exercises.form import Case, Check, Exercise, Judged
 from gpututor.exercises.on_card.ex03_data import N_INPUTS, N_ROWS, RATE, rows_of_data
 from gpututor.exercises.typed import judge_number
+from gpututor.lookup import machine_named
 from gpututor.text import NBSP, percent
 
 __all__ = ["ACCUMULATE", "LARGEST", "NOTES", "RECALL", "memory_case"]
@@ -18,6 +21,7 @@ __all__ = ["ACCUMULATE", "LARGEST", "NOTES", "RECALL", "memory_case"]
 GIB = 2**30
 TOLERANCE = 0.05
 HARNESS = "gpututor.exercises.on_card.ex03:run"
+DATA = "gpututor.exercises.on_card.ex03_data:on_card"
 N_AT_ONCE = 8
 
 RECALL = (
@@ -104,14 +108,21 @@ STARTER = f"""def train_step(model, optimizer, x, y):
 """
 
 
+Rows = tuple[list[list[float]], list[float]]
+"""Inputs and targets."""
+
+
 def _judge_accumulate(code: Any, case: Case) -> Judged:
-    launched, sentence = on_card(str(code), "train_step", HARNESS)
+    on, data = case.get("machine", DEFAULT_MACHINE), (case.get("seed"), case.get("n_inputs", N_INPUTS))
+    launched, sentence = on_card(str(code), "train_step", HARNESS, [[on, Laid(DATA, data)]])
     if not launched:
         return Judged("wrong", sentence)
     gave = launched[0].gave if isinstance(launched[0].gave, Mapping) else {}
-    ours = expected_weights()
-    right = close_to(gave.get("weights"), ours, 1e-3)
-    most = most_rows(launched[0])
+    rows = rows_of_data(*data)
+    same = close_to(gave.get("weights"), expected_weights(rows), 1e-3)
+    # at least the products of the model; half of what they and the gradients take, for other ways to reckon the same
+    right = same and launched[0].is_done_there(2 * N_ROWS * data[1], machine_named(on))
+    most = most_rows(launched[0], data[1])
     narrow = most is not None and most <= N_AT_ONCE
     checks = (
         Check("the weights are those after one step on all rows", right, 0.6),
@@ -120,15 +131,17 @@ def _judge_accumulate(code: Any, case: Case) -> Judged:
     if right and narrow:
         text = "The same step in a quarter of the memory. It launches four times as many kernels: no time is saved."
         return Judged("right", text, checks)
+    if same and not right:
+        return Judged("partial" if narrow else "wrong", ELSEWHERE, checks)
     if not right:
-        return Judged("partial" if narrow else "wrong", *_miss(gave.get("weights"), checks))
+        return Judged("partial" if narrow else "wrong", *_miss(gave.get("weights"), rows, checks))
     return Judged("partial", f"The step is right, but a product had {most} rows in it.", checks, hint=1)
 
 
-def _miss(weights: Any, checks: tuple[Check, ...]) -> tuple[Any, ...]:
+def _miss(weights: Any, rows: Rows, checks: tuple[Check, ...]) -> tuple[Any, ...]:
     """The sentence on a wrong step, by what it amounts to; and the checks, no picture, and the hint that would help."""
     parts = N_ROWS // N_AT_ONCE
-    if close_to(weights, expected_weights(rate=RATE * parts), 1e-3):
+    if close_to(weights, expected_weights(rows, rate=RATE * parts), 1e-3):
         return (
             f"The step is {parts} times too large: each part's mean counts as if it were the whole.",
             checks,
@@ -136,7 +149,7 @@ def _miss(weights: Any, checks: tuple[Check, ...]) -> tuple[Any, ...]:
             (),
             3,
         )
-    if close_to(weights, expected_weights(rows=range(N_ROWS - N_AT_ONCE, N_ROWS)), 1e-3):
+    if close_to(weights, expected_weights(rows, of=range(N_ROWS - N_AT_ONCE, N_ROWS)), 1e-3):
         return "Only the last part has moved the weights; something forgets the others.", checks, (), (), 2
     return (
         "The weights are not those after one step on all rows. What does one backward do to the gradients?",
@@ -147,23 +160,30 @@ def _miss(weights: Any, checks: tuple[Check, ...]) -> tuple[Any, ...]:
     )
 
 
-def expected_weights(rate: float = RATE, rows: Sequence[int] = range(N_ROWS)) -> list[float]:
+def expected_weights(rows: Rows, rate: float = RATE, of: Sequence[int] = range(N_ROWS)) -> list[float]:
     """The weights after one step of gradient descent from zero, in closed form: w = rate * 2/n * sum of y x.
 
     Mean squared error of a linear model without bias, whose gradient at w = 0 is -2/n sum y x.
     """
-    x, y = rows_of_data()
-    return [rate * 2 / len(rows) * sum(y[r] * x[r][c] for r in rows) for c in range(N_INPUTS)]
+    x, y = rows
+    return [rate * 2 / len(of) * sum(y[r] * x[r][c] for r in of) for c in range(len(x[0]))]
 
 
-def most_rows(launched: Launched) -> int | None:
-    """The most rows that one product of the model had, None where none was launched."""
+def most_rows(launched: Launched, n_inputs: int) -> int | None:
+    """The most rows that one product of the model had, None where none was launched.
+
+    Forward and back, a product's three sizes are the rows, the inputs, and the one output.
+    """
     from gpututor.model.spec import Gemm
     from gpututor.model.tape import TapeOp
 
     kernels = [kernel for entry in launched.tape.entries if type(entry) is TapeOp for kernel in entry.kernels]
-    sizes = [max(k.m, k.n, k.k) for k in kernels if isinstance(k, Gemm)]
+    sizes = [-(-k.m * k.n * k.k * k.batch // n_inputs) for k in kernels if isinstance(k, Gemm)]
     return max(sizes) if sizes else None
+
+
+def _draw(rng: random.Random) -> Case:
+    return {"machine": drawn.machine_name(rng), "seed": drawn.seed(rng), "n_inputs": rng.randint(160, 224)}
 
 
 ACCUMULATE = Exercise(
@@ -180,4 +200,5 @@ ACCUMULATE = Exercise(
     _judge_accumulate,
     starter=STARTER,
     needs_run=False,
+    hidden=_draw,
 )

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from gpututor.cards import DEFAULT_MACHINE, machine
-from gpututor.exercises.coded import Launched, close_to, on_card
+from gpututor.cards import DEFAULT_MACHINE, Machine
+from gpututor.exercises import drawn
+from gpututor.exercises.coded import ELSEWHERE, Laid, Launched, close_to, on_card
 from gpututor.exercises.form import NOT_ANSWERED, Case, Check, Exercise, Judged
+from gpututor.exercises.on_card.ex04_data import BATCH, WIDTH, Numbers, inputs
 from gpututor.exercises.typed import judge_number
 from gpututor.experiments.one_after_another import ASKED_LENGTH, key_of
+from gpututor.lookup import machine_named
 from gpututor.model.kernels import Gemm
 from gpututor.model.tape import TapeOp
 from gpututor.text import duration
@@ -126,19 +128,9 @@ def {FUNCTION}(words, w_in, w_rec, bias):
     return torch.stack(states)
 """
 LENGTHS = (4, 8, 12)
-BATCH, WIDTH = 3, 8
-HARNESS = "gpututor.exercises.on_card.ex04:run"
+HARNESS, DATA = "gpututor.exercises.on_card.ex04:run", "gpututor.exercises.on_card.ex04_data:on_card"
 CHECKS = ("the same states as the loop it began as", "one product for all words, one a word for the state")
 SHARES = (0.3, 0.7)
-Numbers = npt.NDArray[np.float64]
-
-
-@lru_cache(maxsize=4)
-def inputs(length: int) -> tuple[Numbers, ...]:
-    """Words, weights of the input, weights of the state, bias; the same at every call."""
-    draws = np.random.default_rng(length)
-    shapes = ((length, BATCH, WIDTH), (4 * WIDTH, WIDTH), (4 * WIDTH, WIDTH), (4 * WIDTH,))
-    return tuple(np.round(draws.normal(size=shape), 3) for shape in shapes)
 
 
 def states(words: Numbers, w_in: Numbers, w_rec: Numbers, bias: Numbers) -> list[Any]:
@@ -162,37 +154,46 @@ def n_products(launched: Launched) -> int:
     return sum(type(k) is Gemm for e in launched.tape.entries if isinstance(e, TapeOp) for k in e.kernels)
 
 
-def _is_enough(launched: Launched, length: int) -> bool:
-    """Whether it took one product for the words and one a word for the state, none of them done elsewhere."""
-    least_flop = 2 * 2 * length * BATCH * WIDTH * 4 * WIDTH  # both products, a multiplication and an addition each
-    return n_products(launched) <= length + 1 and launched.flop(machine(DEFAULT_MACHINE)) >= least_flop
+def _is_done_there(launched: Launched, sizes: tuple[int, int, int], on: Machine) -> bool:
+    """Whether both products were made on the card: a multiplication and an addition for each weight and row."""
+    length, batch, width = sizes
+    return launched.is_done_there(2 * 2 * length * batch * width * 4 * width, on)
 
 
 def judge_hoisted(answer: Any, case: Case) -> Judged:
     """The verdict on a loop from which the input's product was taken."""
-    calls = [[DEFAULT_MACHINE, [each.tolist() for each in inputs(n)]] for n in LENGTHS]
-    runs, why = on_card(str(answer), FUNCTION, HARNESS, calls)
+    lengths, on = tuple(case.get("lengths", LENGTHS)), machine_named(case.get("machine", DEFAULT_MACHINE))
+    sizes = [(n, case.get("batch", BATCH), case.get("width", WIDTH)) for n in lengths]
+    data = [(*each, case.get("seed", 0)) for each in sizes]
+    runs, why = on_card(str(answer), FUNCTION, HARNESS, [[on.name, Laid(DATA, each)] for each in data])
     if not runs:
         return Judged("wrong", why)
     if all(run.gave is None for run in runs):
         return NOT_ANSWERED
-    same = all(close_to(run.gave, states(*inputs(n)), 1e-3, 1e-4) for run, n in zip(runs, LENGTHS, strict=True))
+    close = all(close_to(run.gave, states(*inputs(*each)), 1e-3, 1e-4) for run, each in zip(runs, data, strict=True))
+    same = close and all(_is_done_there(run, each, on) for run, each in zip(runs, sizes, strict=True))
     counts = [n_products(run) for run in runs]
-    fewer = same and all(_is_enough(run, n) for run, n in zip(runs, LENGTHS, strict=True))
+    fewer = same and all(count <= n + 1 for count, n in zip(counts, lengths, strict=True))
     checks = tuple(map(Check, CHECKS, (same, fewer), SHARES))
-    theirs = tuple((float(n), float(count)) for n, count in zip(LENGTHS, counts, strict=True))
-    ours = tuple((float(n), float(n + 1)) for n in LENGTHS)
+    theirs = tuple((float(n), float(count)) for n, count in zip(lengths, counts, strict=True))
+    ours = tuple((float(n), float(n + 1)) for n in lengths)
     if fewer:
-        on = runs[-1].on(machine(DEFAULT_MACHINE))
         text = (
-            f"{counts[-1]} products for {LENGTHS[-1]} words instead of {2 * LENGTHS[-1]}, and all states as before. "
-            f"What is left in the loop, {on.ledger.n_kernels} kernels in all, waits for the state."
+            f"{counts[-1]} products for {lengths[-1]} words instead of {2 * lengths[-1]}, and all states as before. "
+            f"What is left in the loop, {runs[-1].on(on).ledger.n_kernels} kernels in all, waits for the state."
         )
         return Judged("right", text, checks, theirs, ours)
     if same:
-        text = f"The states are right, but {LENGTHS[-1]} words launch {counts[-1]} products, not {LENGTHS[-1] + 1}."
+        text = f"The states are right, but {lengths[-1]} words launch {counts[-1]} products, not {lengths[-1] + 1}."
         return Judged("partial", text, checks, theirs, ours, 2)
-    return Judged("wrong", "The states are not those of the loop it began as.", checks, theirs, ours, 3)
+    text = ELSEWHERE if close else "The states are not those of the loop it began as."
+    return Judged("wrong", text, checks, theirs, ours, 3)
+
+
+def _draw(rng: random.Random) -> Case:
+    lengths = sorted(rng.sample(range(4, 15), 3))
+    sizes = {"lengths": lengths, "batch": rng.randint(3, 6), "width": rng.randint(12, 20)}
+    return {"machine": drawn.machine_name(rng), "seed": drawn.seed(rng)} | sizes
 
 
 HOISTED = Exercise(
@@ -213,4 +214,5 @@ HOISTED = Exercise(
     starter=STARTER,
     x_title="words",
     needs_run=False,
+    hidden=_draw,
 )

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from gpututor.cards import DEFAULT_MACHINE, machine
-from gpututor.exercises.coded import Launched, close_to, on_card
+from gpututor.cards import DEFAULT_MACHINE, Machine
+from gpututor.exercises import drawn as draws
+from gpututor.exercises.coded import Laid, Launched, close_to, on_card
 from gpututor.exercises.form import Case, Check, Exercise, Judged
+from gpututor.exercises.on_card.ex05_data import BATCH, WIDTH, drawn
 from gpututor.exercises.typed import judge_number
 from gpututor.experiments.wider_or_deeper import ASKED_FACTOR, FACTORS
 from gpututor.jobs.tutorial import HIDDEN
+from gpututor.lookup import machine_named
 from gpututor.model.kernels import Gemm
 from gpututor.model.tape import TapeOp
 from gpututor.text import duration
@@ -133,9 +133,8 @@ def {FUNCTION}(w_in, w_rec):
         return made
     return gates
 """
-HARNESS = "gpututor.exercises.on_card.ex05:run"
+HARNESS, DATA = "gpututor.exercises.on_card.ex05:run", "gpututor.exercises.on_card.ex05_data:on_card"
 N_GATES = (1, 2, 4, 8)
-BATCH, WIDTH = 3, 6
 FEWEST = 3  # two products and their sum; joined into one product it's two: laying word and state side by side, product
 CHECKS = (
     "the same gates as before",
@@ -143,21 +142,11 @@ CHECKS = (
     "no more kernels than a single gate's",
 )
 SHARES = (0.2, 0.5, 0.3)
-Numbers = npt.NDArray[np.float64]
 
 
-@lru_cache(maxsize=8)
-def drawn(n_gates: int) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """Weights of the input and of the state (gates, width, width), a word and a state; the same at every call."""
-    draws = np.random.default_rng(n_gates)
-    shapes = ((n_gates, WIDTH, WIDTH), (n_gates, WIDTH, WIDTH), (BATCH, WIDTH), (BATCH, WIDTH))
-    w_in, w_rec, word, state = (np.round(draws.normal(size=shape), 3) for shape in shapes)
-    return w_in, w_rec, word, state
-
-
-def expected(n_gates: int) -> list[Any]:
+def expected(n_gates: int, batch: int = BATCH, width: int = WIDTH, seed: int = 0) -> list[Any]:
     """The gates in double precision."""
-    w_in, w_rec, word, state = drawn(n_gates)
+    w_in, w_rec, word, state = drawn(n_gates, batch, width, seed)
     return [(word @ a.T + state @ b.T).tolist() for a, b in zip(w_in, w_rec, strict=True)]
 
 
@@ -166,41 +155,49 @@ def kernels_of(launched: Launched) -> list[Any]:
     return [kernel for entry in launched.tape.entries if isinstance(entry, TapeOp) for kernel in entry.kernels]
 
 
-def _is_on_the_card(launched: Launched, n_gates: int) -> bool:
+def _is_on_the_card(launched: Launched, n_gates: int, batch: int, width: int, on: Machine) -> bool:
     """Whether at least the products' arithmetic was done there: a multiplication and an addition for each weight."""
-    return launched.flop(machine(DEFAULT_MACHINE)) >= 2 * 2 * n_gates * BATCH * WIDTH**2
+    return launched.is_done_there(2 * 2 * n_gates * batch * width**2, on)
 
 
 def judge_combined(answer: Any, case: Case) -> Judged:
     """The verdict on gates that are made of one wide product."""
-    calls = []
-    for n in N_GATES:
-        w_in, w_rec, word, state = drawn(n)
-        calls.append([DEFAULT_MACHINE, [w_in.tolist(), w_rec.tolist()], [word.tolist(), state.tolist()]])
+    on, n_gates = machine_named(case.get("machine", DEFAULT_MACHINE)), tuple(case.get("n_gates", N_GATES))
+    batch, width = case.get("batch", BATCH), case.get("width", WIDTH)
+    data = [(n, batch, width, case.get("seed", 0)) for n in n_gates]
+    calls = [[on.name, Laid(DATA, each)] for each in data]
     runs, why = on_card(str(answer), FUNCTION, HARNESS, calls, reads_before=True)  # what they read, they were handed
     if not runs:
         return Judged("wrong", why)
-    pairs = list(zip(runs, N_GATES, strict=True))
-    same = all(close_to(run.gave, expected(n), 1e-3, 1e-4) and _is_on_the_card(run, n) for run, n in pairs)
+    pairs = list(zip(runs, data, strict=True))
+    same = all(
+        close_to(run.gave, expected(*each), 1e-3, 1e-4) and _is_on_the_card(run, *each[:3], on) for run, each in pairs
+    )
     kernels = [kernels_of(run) for run in runs]
     products = max(sum(type(kernel) is Gemm for kernel in each) for each in kernels)
     few = same and products <= 2
     fewest = few and max(map(len, kernels)) <= FEWEST
     checks = tuple(map(Check, CHECKS, (same, few, fewest), SHARES))
-    theirs = tuple((float(n), float(len(each))) for n, each in zip(N_GATES, kernels, strict=True))
-    ours = tuple((float(n), float(FEWEST)) for n in N_GATES)
+    theirs = tuple((float(n), float(len(each))) for n, each in zip(n_gates, kernels, strict=True))
+    ours = tuple((float(n), float(FEWEST)) for n in n_gates)
     if fewest:
-        text = f"{len(kernels[-1])} kernels for {N_GATES[-1]} gates, as for one: wider, not more. cuDNN does the same."
+        text = f"{len(kernels[-1])} kernels for {n_gates[-1]} gates, as for one: wider, not more. cuDNN does the same."
         return Judged("right", text, checks, theirs, ours)
     if few:
-        text = f"The products are joined, but {N_GATES[-1]} gates still launch {len(kernels[-1])} kernels."
+        text = f"The products are joined, but {n_gates[-1]} gates still launch {len(kernels[-1])} kernels."
         return Judged("partial", text, checks, theirs, ours, 3)
     if same:
-        text = f"The gates are right, but {N_GATES[-1]} of them take {products} products."
+        text = f"The gates are right, but {n_gates[-1]} of them take {products} products."
         return Judged("partial", text, checks, theirs, ours, 1)
     return Judged(
         "wrong", "The gates are not those that were asked for, or not made on the card.", checks, theirs, ours, 2
     )
+
+
+def _draw(rng: random.Random) -> Case:
+    n_gates = [1, *sorted(rng.sample(range(2, 8), 2)), 8]
+    sizes = {"n_gates": n_gates, "batch": rng.randint(3, 6), "width": rng.randint(6, 12)}
+    return {"machine": draws.machine_name(rng), "seed": draws.seed(rng)} | sizes
 
 
 COMBINED = Exercise(
@@ -221,4 +218,5 @@ COMBINED = Exercise(
     starter=STARTER,
     x_title="gates",
     needs_run=False,
+    hidden=_draw,
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -114,17 +115,18 @@ def loader(pictures, n_cores):
 
 def judge_loader(code: Any, case: Case) -> Judged:
     """The code really loads two epochs in its own process; what the pictures noted is looked at here."""
-    calls = [list(each) for each in CASES]
+    cases = [(n_pictures, n_cores) for n_pictures, n_cores in case.get("cases", CASES)]
+    calls = [list(each) for each in cases]
     ran = run_learner(str(code), "loader", calls, harness=HARNESS, timeout_s=TIMEOUT_S, memory_mb=MEMORY_MB)
     if ran.values is None:
         return Judged("wrong", ran.sentence or "Your code gave no answer.")
-    return judge_noted(ran.values)
+    return judge_noted(ran.values, cases)
 
 
-def judge_noted(values: Sequence[Any]) -> Judged:
-    """The verdict on what came back for `CASES`; anything that isn't such a record is told so."""
+def judge_noted(values: Sequence[Any], cases: Sequence[tuple[int, int]] = CASES) -> Judged:
+    """The verdict on what came back for `cases`; anything that isn't such a record is told so."""
     try:
-        looked = [_look(told, n_pictures, n_cores) for told, (n_pictures, n_cores) in zip(values, CASES, strict=True)]
+        looked = [_look(told, n_pictures, n_cores) for told, (n_pictures, n_cores) in zip(values, cases, strict=True)]
     except (TypeError, KeyError, ValueError, IndexError):
         return Judged("wrong", "What the loader handed out is not batches of the pictures it was given.")
     checks = tuple(
@@ -176,6 +178,12 @@ def _look(told: Mapping[str, Any], n_pictures: int, n_cores: int) -> tuple[bool,
     )
 
 
+def _draw(rng: random.Random) -> Case:
+    """Batches enough for every worker to get three at least."""
+    n_cores = rng.sample((2, 3, 4), 2)
+    return {"cases": [[BATCH * (3 * n + rng.randint(0, 2)), n] for n in n_cores]}
+
+
 LOADER = Exercise(
     "6.2",
     "A loader to repair",
@@ -191,4 +199,5 @@ LOADER = Exercise(
     judge_loader,
     starter=STARTER,
     needs_run=False,
+    hidden=_draw,
 )

@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+from gpututor.exercises import drawn
 from gpututor.exercises.coded import close_to
 from gpututor.exercises.form import NOT_ANSWERED, Case, Check, Exercise, Judged, Points
 from gpututor.exercises.typed import Slip, judge_number
@@ -90,7 +91,8 @@ def {FUNCTION}(x, y, order, batch_size):
 def judge_batches(answer: Any, case: Case) -> Judged:
     """The batches against the right ones, and how the number of calls on the table grows with a batch."""
     told = []
-    calls = [table_of(size) for size in SIZES]
+    sizes = tuple(case.get("sizes", SIZES))
+    calls = [table_of(size, case.get("seed", 0), case.get("width", 3)) for size in sizes]
     ran = run_learner(str(answer), FUNCTION, calls, harness=HARNESS, timeout_s=TIMEOUT_S, memory_mb=MEMORY_MB)
     if ran.values is None:
         return Judged("wrong", ran.sentence or "Your code gave no answer.")
@@ -110,36 +112,41 @@ def judge_batches(answer: Any, case: Case) -> Judged:
         Check("the last, shorter batch too", last, 0.1),
         Check("the number of calls doesn't grow with the batch", few, 0.5),
     )
-    theirs: Points = tuple((float(size), n) for size, n in zip(SIZES, a_batch, strict=True))
-    ours: Points = tuple((float(size), 2.0) for size in SIZES)
-    return _said(checks, a_batch[-1], theirs, ours)
+    theirs: Points = tuple((float(size), n) for size, n in zip(sizes, a_batch, strict=True))
+    ours: Points = tuple((float(size), 2.0) for size in sizes)
+    return _said(checks, sizes, a_batch[-1], theirs, ours)
 
 
-def _said(checks: tuple[Check, ...], n_calls: float, theirs: Points, ours: Points) -> Judged:
+def _said(checks: tuple[Check, ...], sizes: tuple[int, ...], n_calls: float, theirs: Points, ours: Points) -> Judged:
     full, last, few = (check.holds for check in checks)
     if full and last and few:
-        text = f"A batch of {SIZES[-1]} rows costs no more calls of torch than one of {SIZES[0]}: {n_calls:.0f} in all."
+        text = f"A batch of {sizes[-1]} rows costs no more calls of torch than one of {sizes[0]}: {n_calls:.0f} in all."
         return Judged("right", text, checks, theirs, ours)
     if not full:
         text = "The batches hold other rows, or the same in another order, than the list of indices says."
         return Judged("wrong", text, checks, theirs, ours, 1)
     if not few:
-        text = f"The rows are right, but a batch of {SIZES[-1]} rows takes {n_calls:.0f} calls of torch."
+        text = f"The rows are right, but a batch of {sizes[-1]} rows takes {n_calls:.0f} calls of torch."
         return Judged("partial", text, checks, theirs, ours, 2)
     return Judged("partial", "The rows at the end that fill no whole batch are missing.", checks, theirs, ours, 3)
 
 
-def table_of(batch_size: int) -> list[Any]:
+def table_of(batch_size: int, seed: int = 0, width: int = 3) -> list[Any]:
     """Arguments of one call: a table of three batches and a half, its labels, an order, the batch's size."""
-    draw = random.Random(batch_size)
+    draw = random.Random(batch_size + seed)
     n = 3 * batch_size + batch_size // 2
-    x = [[round(draw.uniform(-1, 1), 3) for _ in range(3)] for _ in range(n)]
-    return [x, [float(k) for k in range(n)], draw.sample(range(n), n), batch_size]
+    x = [[round(draw.uniform(-1, 1), 3) for _ in range(width)] for _ in range(n)]
+    return [x, [float(k + seed % 1000) for k in range(n)], draw.sample(range(n), n), batch_size]
 
 
 def _expected(x: list[list[float]], y: list[float], order: list[int], batch_size: int) -> list[Any]:
     cuts = [order[k : k + batch_size] for k in range(0, len(order), batch_size)]
     return [[[x[i] for i in cut], [y[i] for i in cut]] for cut in cuts]
+
+
+def _draw(rng: random.Random) -> Case:
+    sizes = [rng.randint(6, 12), rng.randint(24, 48), rng.randint(100, 160)]
+    return {"seed": drawn.seed(rng), "sizes": sizes, "width": rng.randint(2, 5)}
 
 
 BATCHES = Exercise(
@@ -157,6 +164,7 @@ BATCHES = Exercise(
     starter=STARTER,
     x_title="rows in a batch (upright: calls of torch for it)",
     needs_run=False,
+    hidden=_draw,
 )
 
 RECALL = (

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from gpututor.exercises import drawn
 from gpututor.exercises.arrivals import exposed_ns, learned_too_soon
-from gpututor.exercises.coded import Launched, close_to, on_card
+from gpututor.exercises.coded import Laid, Launched, close_to, on_card
 from gpututor.exercises.form import Case, Check, Exercise, Judged, Points
 from gpututor.exercises.typed import Slip, judge_number
 from gpututor.lookup import machine_named
@@ -65,10 +68,9 @@ HIDDEN = Exercise(
 # --- 8.2 -------------------------------------------------------------------------------------------------------------
 
 FUNCTION = "train"
-HARNESS = "gpututor.exercises.on_card.ex08:run"
+HARNESS, DATA = "gpututor.exercises.on_card.ex08:run", "gpututor.exercises.on_card.ex08_data:on_card"
 MACHINE = "g4dn.xlarge"  # a T4: slow enough that a copy can be hidden under little arithmetic
-N_BATCHES, BATCH, SIDE, SEED = 6, 32, 128, 8
-BATCH_BYTES = BATCH * 3 * SIDE * SIDE
+N_SCORES = 128  # a picture, as on_card.ex08_data has them; a test holds the two together
 MOST_BYTES = 1.05  # of the batches' own; room for small things
 MOST_EXPOSED = 0.3  # of the later copies: the card may pause a little between two kernels while one runs
 STARTER = f"""import torch
@@ -84,25 +86,67 @@ def {FUNCTION}(batches, learn):
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """What the loop gets: so many batches of so many square pictures; where it runs; the seeds of what is drawn.
+
+    The pictures are the learner's, as they would be in a loop of their own. The weights lie on the card.
+    """
+
+    n_batches: int = 6
+    batch: int = 32
+    side: int = 128
+    seed: int = 8
+    weights_seed: int = 80
+    machine: str = MACHINE
+
+    @property
+    def n_values(self) -> int:
+        """Numbers of a picture, a byte each."""
+        return 3 * self.side**2
+
+    @property
+    def batch_bytes(self) -> int:
+        """Bytes of a batch."""
+        return self.batch * self.n_values
+
+    @property
+    def pictures(self) -> tuple[int, int, int, int]:
+        """The arguments of `pictures_of`."""
+        return self.n_batches, self.batch, self.side, self.seed
+
+    @property
+    def least_flop(self) -> float:
+        """Learning from a batch takes two products with all weights."""
+        return 2.0 * 2 * self.n_batches * self.batch * self.n_values * N_SCORES
+
+
+def loop_of(case: Case) -> Loop:
+    """The loop of a case; what a case leaves out is as shown."""
+    return Loop(**{name: case[name] for name in Loop.__slots__ if name in case})
+
+
 def _judge_ahead(code: Any, case: Case) -> Judged:
-    call = (MACHINE, N_BATCHES, BATCH, SIDE, case.get("seed", SEED))
+    loop = loop_of(case)
+    call = [loop.machine, loop.pictures, Laid(DATA, (loop.side, loop.weights_seed))]
     launched, sentence = on_card(str(code), FUNCTION, HARNESS, [call])
     if not launched:
         return Judged("wrong", sentence)
-    return judge_launched(launched[0], expected_losses(*call[1:]))
+    return judge_launched(launched[0], loop)
 
 
-def judge_launched(run: Launched, losses: list[float]) -> Judged:
-    """The judgement on what was launched, against the right losses."""
+def judge_launched(run: Launched, loop: Loop) -> Judged:
+    """The judgement on what was launched."""
+    n_batches, on = loop.n_batches, machine_named(loop.machine)
+    most_bytes = MOST_BYTES * n_batches * loop.batch_bytes
     copies = [entry for entry in run.tape.entries if type(entry) is CopyCall]
-    carried = [copy for copy in copies if copy.to_gpu]
-    right = close_to(run.gave, losses, rel=2e-3)
-    few_bytes = 0 < sum(copy.n_bytes for copy in carried) <= MOST_BYTES * N_BATCHES * BATCH_BYTES
+    right = close_to(run.gave, expected_losses(loop), rel=2e-3) and run.flop(on) >= loop.least_flop
+    few_bytes = 0 < run.uploaded_bytes <= most_bytes
     free = bool(copies) and run.n_waits == 0
-    spans = exposed_ns(run.on(machine_named(MACHINE)).timeline)
+    spans = exposed_ns(run.on(on).timeline)
     whole, exposed = sum(span[0] for span in spans[1:]), sum(span[1] for span in spans[1:])
-    hidden = len(spans) >= N_BATCHES and exposed <= MOST_EXPOSED * whole
-    waits = not learned_too_soon(run.tape, BATCH_BYTES)
+    hidden = len(spans) >= n_batches and exposed <= MOST_EXPOSED * whole
+    waits = learned_too_soon(run.tape, loop.batch_bytes, loop.n_values) == (n_batches, [])
     checks = (
         Check("the losses are right", right, 0.2),
         Check("one byte a value crosses the link", right and few_bytes, 0.2),
@@ -110,14 +154,14 @@ def judge_launched(run: Launched, losses: list[float]) -> Judged:
         Check("after the first, copies run while the card works", right and hidden, 0.2),
         Check("no batch is used before it has arrived", right and hidden and waits, 0.2),
     )
-    theirs: Points = tuple((k + 1.0, span[1] / 1e3) for k, span in enumerate(spans[: 2 * N_BATCHES]))
-    ours: Points = tuple((k + 1.0, span[0] / 1e3 if k == 0 else 0.0) for k, span in enumerate(spans[:N_BATCHES]))
+    theirs: Points = tuple((k + 1.0, span[1] / 1e3) for k, span in enumerate(spans[: 2 * n_batches]))
+    ours: Points = tuple((k + 1.0, span[0] / 1e3 if k == 0 else 0.0) for k, span in enumerate(spans[:n_batches]))
     return _said(checks, theirs, ours)
 
 
 def _said(checks: tuple[Check, ...], theirs: Points, ours: Points) -> Judged:
     misses = (
-        ("The losses are others than those of the six batches in order, each divided by 255.", 1),
+        ("The losses are others than those of the batches in order, each divided by 255.", 1),
         ("More than a byte a value crosses the link: something is converted before the copy.", 1),
         ("The host stands still at a copy or a wait. Pinned memory alone doesn't let it go on.", 2),
         ("Copies still run while the card has nothing to do. In which stream are they, and from when on?", 3),
@@ -131,22 +175,26 @@ def _said(checks: tuple[Check, ...], theirs: Points, ours: Points) -> Judged:
 
 
 @lru_cache(maxsize=4)
-def _expected(n_batches: int, batch: int, side: int, seed: int) -> tuple[float, ...]:
-    from gpututor.exercises.on_card.ex08 import RATE, drawn
+def _expected(loop: Loop) -> tuple[float, ...]:
+    from gpututor.exercises.on_card.ex08_data import RATE, pictures_of, weights_of
 
-    pictures, weights = drawn(n_batches, batch, side, seed)
-    losses = []
-    for each in pictures:
-        flat = each.reshape(batch, -1).astype("float32") / 255
+    weights, losses = weights_of(loop.side, loop.weights_seed), []
+    for each in pictures_of(*loop.pictures):
+        flat = each.reshape(loop.batch, -1).astype("float32") / 255
         scores = flat @ weights
         losses.append(float((scores**2).mean()))
         weights -= 2 * RATE / scores.size * (flat.T @ scores)
     return tuple(losses)
 
 
-def expected_losses(n_batches: int, batch: int, side: int, seed: int) -> list[float]:
+def expected_losses(loop: Loop) -> list[float]:
     """The losses by numpy, in the order of the batches."""
-    return list(_expected(n_batches, batch, side, seed))
+    return list(_expected(loop))
+
+
+def _draw(rng: random.Random) -> Case:
+    sizes = {"n_batches": rng.randint(5, 8), "batch": rng.choice((24, 28, 32)), "side": rng.choice((120, 128, 136))}
+    return {"seed": drawn.seed(rng), "weights_seed": drawn.seed(rng)} | sizes
 
 
 _FREE = (
@@ -173,6 +221,7 @@ AHEAD = Exercise(
     starter=STARTER,
     x_title="number of the copy",
     needs_run=False,
+    hidden=_draw,
     machine=MACHINE,
 )
 

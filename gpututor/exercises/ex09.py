@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from gpututor.cards import DEFAULT_MACHINE, machine
-from gpututor.exercises.coded import close_to, is_number, on_card
+from gpututor.cards import DEFAULT_MACHINE
+from gpututor.exercises import drawn
+from gpututor.exercises.coded import ELSEWHERE, Laid, close_to, is_number, on_card
 from gpututor.exercises.form import NOT_ANSWERED, Case, Check, Exercise, Judged, State
 from gpututor.exercises.on_card.ex09_data import (
     N_INPUTS,
@@ -17,14 +19,17 @@ from gpututor.exercises.on_card.ex09_data import (
     N_ROWS,
     N_STEPS,
     RATE,
+    SEED,
     TENSORS,
     UNLABELLED_SHARE,
     Numbers,
+    Sizes,
     rows_of_data,
 )
 from gpututor.exercises.typed import judge_number
 from gpututor.experiments.answers import at_length
 from gpututor.experiments.stopwatch import Stopwatch
+from gpututor.lookup import machine_named
 from gpututor.text import duration, percent
 
 __all__ = ["ASKED_LENGTH", "LOGGED", "MOST", "NOTES", "RECALL", "case_most"]
@@ -148,21 +153,27 @@ def {FUNCTION}(model, optimizer, batches, bar):
     return log
 """
 EVERY = 10
-HARNESS = "gpututor.exercises.on_card.ex09:run"
+HARNESS, DATA = "gpututor.exercises.on_card.ex09:run", "gpututor.exercises.on_card.ex09_data:on_card"
 CHECKS = (
     "the same four numbers, as plain numbers",
     "every batch is learned from",
     f"at most one wait in {EVERY} steps",
 )
 SHARES = (0.3, 0.2, 0.5)
-LEAST_FLOP = N_STEPS * 2 * (2 * N_ROWS * N_INPUTS * N_KINDS)  # a product forward and one back, over labelled rows
+SIZES: Sizes = (N_ROWS, N_INPUTS, N_KINDS)
 
 
-@lru_cache(maxsize=1)
-def expected() -> tuple[list[float], Numbers]:
+def least_flop(sizes: Sizes) -> float:
+    """A product forward and one back in each step, over labelled rows, of which there may be a few less."""
+    n_rows, n_inputs, n_kinds = sizes
+    return (1 - 2 * UNLABELLED_SHARE) * N_STEPS * 2 * (2 * n_rows * n_inputs * n_kinds)
+
+
+@lru_cache(maxsize=4)
+def expected(seed: int = SEED, sizes: Sizes = SIZES) -> tuple[list[float], Numbers]:
     """The log and the weights after the run, from the formulas of softmax regression in double precision."""
-    xs, ys = rows_of_data()
-    weights: Numbers = np.zeros((N_KINDS, N_INPUTS))
+    xs, ys = rows_of_data(seed, sizes)
+    weights: Numbers = np.zeros((sizes[2], sizes[1]))
     losses = []
     for rows, kinds in zip(xs, ys, strict=True):
         x, y = rows[kinds >= 0], kinds[kinds >= 0]
@@ -176,17 +187,18 @@ def expected() -> tuple[list[float], Numbers]:
 
 def judge_logged(answer: Any, case: Case) -> Judged:
     """The verdict on a training loop that writes the same log and hardly ever waits."""
-    runs, why = on_card(str(answer), FUNCTION, HARNESS)
+    on, seed = machine_named(case.get("machine") or DEFAULT_MACHINE), case.get("seed", SEED)
+    sizes = (case.get("n_rows", N_ROWS), case.get("n_inputs", N_INPUTS), case.get("n_kinds", N_KINDS))
+    runs, why = on_card(str(answer), FUNCTION, HARNESS, [[on.name, sizes[2], Laid(DATA, (seed, *sizes))]])
     if not runs:
         return Judged("wrong", why)
     gave: Mapping[str, Any] = runs[0].gave if isinstance(runs[0].gave, dict) else {}
-    log, (ours, weights) = gave.get("log"), expected()
+    log, (ours, weights) = gave.get("log"), expected(seed, sizes)
     if log is None:
         return NOT_ANSWERED
-    same = close_to(log, ours, 1e-3, 1e-4)
-    on = machine(case.get("machine") or DEFAULT_MACHINE)
-    trained = close_to(gave.get("weights"), weights.tolist(), 1e-2, 1e-3)
-    trained = trained and runs[0].flop(on) >= (1 - 2 * UNLABELLED_SHARE) * LEAST_FLOP
+    there = runs[0].is_done_there(least_flop(sizes), on)
+    same = there and close_to(log, ours, 1e-3, 1e-4)
+    trained = there and close_to(gave.get("weights"), weights.tolist(), 1e-2, 1e-3)
     waits = runs[0].n_waits
     few = same and trained and waits <= N_STEPS // EVERY
     checks = tuple(map(Check, CHECKS, (same, trained, few), SHARES))
@@ -200,6 +212,8 @@ def judge_logged(answer: Any, case: Case) -> Judged:
             f"{4 * N_STEPS} times. A step takes {duration(step_ns)} on the {on.card.name}."
         )
         return Judged("right", text, checks, *picture)
+    if not there and close_to(log, ours, 1e-3, 1e-4):
+        return Judged("wrong", ELSEWHERE, checks, *picture)
     state, sentence, hint = _miss(log, same, trained, waits)
     return Judged(state, sentence, checks, *picture, hint)
 
@@ -225,6 +239,11 @@ def _miss(log: Any, same: bool, trained: bool, waits: int) -> tuple[State, str, 
     return "partial", f"The log is right. The host waits {waits} times in {N_STEPS} steps, {percent(each)} of them.", 3
 
 
+def _draw(rng: random.Random) -> Case:
+    sizes = {"n_rows": rng.randint(96, 160), "n_inputs": rng.randint(20, 32), "n_kinds": rng.randint(7, 10)}
+    return {"machine": drawn.machine_name(rng), "seed": drawn.seed(rng)} | sizes
+
+
 _NEARLY = (
     "`loss = cross_entropy(model(x), y, ignore_index=-1)`, then `total = total + loss.detach()`, and one "
     f"`(total / {EVERY}).item()` where `k % {EVERY} == 0`."
@@ -248,4 +267,5 @@ LOGGED = Exercise(
     starter=STARTER,
     x_title="step",
     needs_run=False,
+    hidden=_draw,
 )

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import random
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from gpututor.exercises.coded import Launched, close_to, on_card
-from gpututor.exercises.form import NOT_ANSWERED, Case, Check, Exercise, Judged
-from gpututor.exercises.on_card.ex10_data import N_BATCHES, N_INPUTS, N_ROWS, RATE, rows_of_data
+from gpututor.cards import DEFAULT_MACHINE
+from gpututor.exercises import drawn
+from gpututor.exercises.coded import ELSEWHERE, Laid, Launched, close_to, on_card
+from gpututor.exercises.form import NOT_ANSWERED, Case, Check, Exercise, Judged, State
+from gpututor.exercises.on_card.ex10_data import N_BATCHES, N_INPUTS, N_ROWS, RATE, SEED, Numbers, rows_of_data
 from gpututor.exercises.typed import judge_number
+from gpututor.lookup import machine_named
 from gpututor.model.tape import GraphReplay
 from gpututor.text import duration
 
@@ -104,7 +108,7 @@ PAID = Exercise(
 
 MOST_WARM_UP = 4
 FUNCTION = "train"
-HARNESS = "gpututor.exercises.on_card.ex10:run"
+HARNESS, DATA = "gpututor.exercises.on_card.ex10:run", "gpututor.exercises.on_card.ex10_data:on_card"
 STARTER = f"""import torch
 
 def {FUNCTION}(step, batches):
@@ -117,13 +121,17 @@ CHECKS = ("the weights are those after one step on each batch", "nearly every st
 SHARES = (0.5, 0.5)
 
 
-def expected_weights(order: tuple[int, ...] = tuple(range(N_BATCHES))) -> list[float]:
+Rows = tuple[Numbers, Numbers]
+"""Inputs and targets, batch by batch."""
+
+
+def expected_weights(order: Sequence[int], rows: Rows) -> list[float]:
     """Weights of a linear model from zero, after a step of gradient descent on each batch in this order.
 
     Mean squared error of n rows: its gradient is 2/n times the inputs times what is missing.
     """
-    x, y = rows_of_data()
-    w = np.zeros(N_INPUTS)
+    x, y = rows
+    w = np.zeros(x.shape[2])
     for k in order:
         w += RATE * 2 / N_ROWS * x[k].T @ (y[k] - x[k] @ w)
     return [float(each) for each in w]
@@ -136,26 +144,32 @@ def n_replays(launched: Launched) -> int:
 
 def judge_replayed(answer: Any, case: Case) -> Judged:
     """The verdict on a loop that replays a graph."""
-    launched, sentence = on_card(str(answer), FUNCTION, HARNESS)
+    on, n_batches = machine_named(case.get("machine") or DEFAULT_MACHINE), case.get("n_batches", N_BATCHES)
+    data = (case.get("seed", SEED), n_batches, case.get("n_inputs", N_INPUTS))
+    launched, sentence = on_card(str(answer), FUNCTION, HARNESS, [[on.name, Laid(DATA, data)]])
     if not launched:
         return Judged("wrong", _of_capture(sentence), hint=2 if "captur" in sentence else None)
     gave = launched[0].gave if isinstance(launched[0].gave, Mapping) else {}
-    weights, replays = gave.get("weights"), n_replays(launched[0])
-    if close_to(weights, [0.0] * N_INPUTS) and not replays:
+    weights, replays, rows = gave.get("weights"), n_replays(launched[0]), rows_of_data(*data)
+    if close_to(weights, [0.0] * data[2]) and not replays:
         return NOT_ANSWERED
-    right, replayed = close_to(weights, expected_weights(), 1e-3), replays >= N_BATCHES - MOST_WARM_UP
+    same = close_to(weights, expected_weights(range(n_batches), rows), 1e-3)
+    replayed = replays >= n_batches - MOST_WARM_UP
+    # a product forward and one back for each batch
+    right = same and launched[0].is_done_there(2 * 2 * N_ROWS * data[2] * n_batches, on)
     checks = tuple(map(Check, CHECKS, (right, replayed), SHARES))
     if right and replayed:
         text = (
-            f"{replays} replays for {N_BATCHES} batches. The host copies a batch to where the graph reads it and makes "
+            f"{replays} replays for {n_batches} batches. The host copies a batch to where the graph reads it and makes "
             "one call; nothing of the step's Python, framework and autograd is left."
         )
         return Judged("right", text, checks)
     if right:
         return Judged(
-            "partial", f"The weights are right, with {replays} replays for {N_BATCHES} batches.", checks, hint=1
+            "partial", f"The weights are right, with {replays} replays for {n_batches} batches.", checks, hint=1
         )
-    return Judged("partial" if replayed else "wrong", *_miss(weights, checks))
+    state: State = "partial" if replayed else "wrong"
+    return Judged(state, ELSEWHERE, checks) if same else Judged(state, *_miss(weights, rows, checks))
 
 
 def _of_capture(sentence: str) -> str:
@@ -165,14 +179,15 @@ def _of_capture(sentence: str) -> str:
     return f"{sentence.rstrip('.')}. What waits for the card can't be part of a graph."
 
 
-def _miss(weights: Any, checks: tuple[Check, ...]) -> tuple[Any, ...]:
+def _miss(weights: Any, rows: Rows, checks: tuple[Check, ...]) -> tuple[Any, ...]:
     """The sentence on wrong weights, by what they amount to; the checks, no picture, and the hint that would help."""
-    every = tuple(range(N_BATCHES))
+    n_batches = len(rows[0])
+    every = tuple(range(n_batches))
     for n_first in range(MOST_WARM_UP + 1):
         seen = every[:n_first]
-        for n_stale in (N_BATCHES - n_first, N_BATCHES):
-            for stale in {0, max(0, n_first - 1), min(n_first, N_BATCHES - 1)}:
-                if close_to(weights, expected_weights((*seen, *[stale] * n_stale)), 1e-3):
+        for n_stale in (n_batches - n_first, n_batches):
+            for stale in {0, max(0, n_first - 1), min(n_first, n_batches - 1)}:
+                if close_to(weights, expected_weights((*seen, *[stale] * n_stale), rows), 1e-3):
                     return (
                         "Every replay has trained on the same batch: the graph reads where it read.",
                         checks,
@@ -181,9 +196,14 @@ def _miss(weights: Any, checks: tuple[Check, ...]) -> tuple[Any, ...]:
                         3,
                     )
         again = (*every[:1] * n_first, *every), (*seen, *every)
-        if n_first and any(close_to(weights, expected_weights(order), 1e-3) for order in again):
+        if n_first and any(close_to(weights, expected_weights(order, rows), 1e-3) for order in again):
             return f"{n_first} steps too many: the warm-up has trained too.", checks, (), (), 2
     return "The weights are not those after one step on each batch.", checks, (), (), 3
+
+
+def _draw(rng: random.Random) -> Case:
+    sizes = {"n_batches": rng.randint(16, 36), "n_inputs": rng.randint(136, 176)}
+    return {"machine": drawn.machine_name(rng), "seed": drawn.seed(rng)} | sizes
 
 
 REPLAYED = Exercise(
@@ -200,4 +220,5 @@ REPLAYED = Exercise(
     judge_replayed,
     starter=STARTER,
     needs_run=False,
+    hidden=_draw,
 )

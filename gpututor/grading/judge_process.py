@@ -183,7 +183,7 @@ def _ask(
         while True:
             if "verdict" in told:
                 keep(told["verdict"])
-            elif told.get("kind") == "SandboxFailed":
+            elif told.get("kind") in ("SandboxFailed", "CardsFailed"):
                 raise _Over("died")
             elif "refused" in told:
                 raise getattr(errors, told["kind"], GradingNotPossible)(told["refused"])

@@ -6,6 +6,7 @@ runs in further processes, which `lab.learner_code` starts; `shut_in` is the one
 
 from __future__ import annotations
 
+import functools
 import importlib
 import json
 import math
@@ -23,16 +24,21 @@ from gpututor import errors
 from gpututor.errors import GradingNotPossible
 from gpututor.exercises.form import Case, Exercise, Judged
 from gpututor.exercises.registry import exercise
+from gpututor.lab.cards_pool import CardLimits, Cards, on_cards_apart
+from gpututor.lab.incidents import incidents
 
 BUBBLEWRAP, LIMITS = "bubblewrap", "limits"
 ISOLATIONS = (BUBBLEWRAP, LIMITS)
 MAX_TEXT = 1_000  # characters of a judge's sentence, which may quote the learner
+CARD_WALL_S = 240  # beyond what a learner's process may take on the clock in a sandbox, so that its limit is met first
 LIKE = 1e-6  # share by which two cases may differ and be the same
 
 
 @contextmanager
 def shut_in(isolation: str) -> Iterator[None]:
     """A block in which learners' code runs isolated this way, and all of it is one learner's.
+
+    Simulated cards are in processes of their own, so what code launched isn't told by its own process.
 
     Raises:
         GradingNotPossible: this gpututor knows no such isolation.
@@ -48,7 +54,15 @@ def shut_in(isolation: str) -> Iterator[None]:
             )
         if hasattr(code, "one_learner"):
             stack.enter_context(code.one_learner())
+        if hasattr(os, "fork"):
+            stack.enter_context(on_cards_apart(cards()))
         yield
+
+
+@functools.lru_cache(maxsize=1)
+def cards() -> Cards:
+    """This process's server of cards, started with the first card. It ends with this process, whose socket it hears."""
+    return Cards(CardLimits(wall_s=CARD_WALL_S), late=True).__enter__()
 
 
 def _module(name: str) -> Any:
@@ -64,8 +78,15 @@ def judge_item(item: Mapping[str, Any]) -> dict[str, Any]:
     """The verdict on an item, as plain data.
 
     "state", "share" of the marks, "text", "hint", "checks" [words, holds, share], "hidden" [how many, how many passed],
-    "case": "none" asked for, the learner's "own", checked and "ours", or "differs" from ours, which was taken then.
+    "case": "none" asked for, the learner's "own", checked and "ours", or "differs" from ours, which was taken then;
+    "incidents": what the code did that no answer does, in any case.
     """
+    with incidents() as heard:
+        verdict = _judged(item)
+    return verdict | {"incidents": sorted(set(heard))}
+
+
+def _judged(item: Mapping[str, Any]) -> dict[str, Any]:
     one = exercise(item["number"])
     case, whose = _case(one, item["case"])
     try:
@@ -125,8 +146,7 @@ def _hidden(one: Exercise, answer: str, case: Case) -> Judged:
 
 def _let_through(error: Exception) -> None:
     """An error of this machine's, not of the answer's, is the grader's to handle: the item is tried again."""
-    ours = getattr(errors, "SandboxFailed", None)
-    if ours is not None and isinstance(error, ours):
+    if isinstance(error, errors.SandboxFailed | errors.CardsFailed):
         raise error
 
 
@@ -170,6 +190,7 @@ def failed(one: Exercise, why: str) -> dict[str, Any]:
     again = f"Open lesson {one.lesson}, let its run end, answer and save again." if one.needs_run else ""
     text = f"No points: {why}. {again}".strip()
     told = {"state": "wrong", "share": 0.0, "text": text, "hint": None, "checks": [], "hidden": [0, 0]}
+    told |= {"incidents": []}
     return told | {"case": "own" if one.needs_run else "none", "trouble": why}
 
 

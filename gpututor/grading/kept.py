@@ -10,8 +10,8 @@ from typing import Any
 
 from gpututor.results import write_at_once
 
-FORMAT, VERSION = "gpututor-verdict", 1
-FIELDS = {"state", "share", "text", "hint", "checks", "hidden", "case", "trouble"}
+FORMAT, VERSION = "gpututor-verdict", 2
+FIELDS = {"state", "share", "text", "hint", "checks", "hidden", "case", "trouble", "incidents"}
 
 
 class Kept:

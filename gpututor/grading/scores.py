@@ -27,6 +27,7 @@ NOTHING: Mapping[str, Any] = {
     "hidden": [0, 0],
     "case": "none",
     "trouble": "",
+    "incidents": [],
 }
 
 

@@ -8,24 +8,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpututor.exercises.form import Exercise
+from gpututor.lab.incidents import WORDS
 
 STATES = ("right", "partial", "wrong", "unanswered", "not judged")
 MOST_MISTAKES = 5  # an exercise, our choice: what fewer people do is no pattern
 _NUMBER = re.compile(r"“[^”]*”|\([^()]*\)|[-+]?\d[\d.,\u00a0]*")
 
-INCIDENTS: tuple[tuple[re.Pattern[str], str], ...] = (
-    (re.compile("ended its own process"), "ended its own process"),
-    (re.compile("still ran after"), "ran without an end and was stopped"),
-    (re.compile("more memory than"), "asked for more memory than it may have"),
-    (re.compile("printed more than"), "printed without an end and was stopped"),
-    (re.compile("gave back more than"), "gave back more than it may"),
-    (re.compile("started more than"), "started many processes and was stopped"),
-    (re.compile("called sys.exit"), "called sys.exit"),
-    (re.compile("is no record of a run"), "handed back a record that was made up or damaged"),
-    (re.compile("could not judge this"), "could not be judged by the grader"),
-    (re.compile("can't be judged|judging it takes"), "is about data that can't be judged: damaged, or made up"),
-)
-"""What a judge's sentence says of code that did what no answer does, and how the report calls it."""
+NOT_JUDGED = "could not be judged by the grader"
+TROUBLE = "is about data that can't be judged: damaged, or made up"
 
 
 def summed_up(exercises: Sequence[Exercise], learners: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -115,6 +105,15 @@ def _incidents(graded: Sequence[Mapping[str, Any]]) -> list[dict[str, str]]:
         {"id": one["id"], "name": one["name"], "number": each["number"], "what": what}
         for one in graded
         for each in one["exercises"]
-        for what in [next((words for known, words in INCIDENTS if known.search(each["text"])), None)]
-        if what
+        for what in _what(each)
     ]
+
+
+def _what(each: Mapping[str, Any]) -> list[str]:
+    """What happened at one answer, for the report."""
+    told = [WORDS[incident] for incident in each["incidents"]]
+    if each["state"] == "not judged":
+        told.append(NOT_JUDGED)
+    elif each["trouble"]:
+        told.append(TROUBLE)
+    return told

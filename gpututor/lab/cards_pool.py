@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from gpututor.errors import GpututorError
+from gpututor.errors import CardsFailed
 from gpututor.lab.processes import PACKAGE_ROOT
 
 START_S = 60.0
@@ -83,19 +83,24 @@ class OneCard:
 
 
 class Cards:
-    """A server of cards, from `with` to the end of it.
+    """A server of cards, from `with` to the end of it; `late` starts it with the first card that is asked for.
 
     Raises:
-        GpututorError: on entering, if the server doesn't start.
+        CardsFailed: on entering, if the server doesn't start.
     """
 
-    def __init__(self, limits: CardLimits | None = None) -> None:
+    def __init__(self, limits: CardLimits | None = None, *, late: bool = False) -> None:
         self.limits = limits or CardLimits()
         self._server: subprocess.Popen[bytes] | None = None
         self._orders: socket.socket | None = None
-        self._ready = False
+        self._ready, self._late = False, late
 
     def __enter__(self) -> Cards:  # noqa: PYI034  typing.Self came with Python 3.11
+        if not self._late:
+            self._start()
+        return self
+
+    def _start(self) -> None:
         ours, theirs = socket.socketpair()
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
         code = (
@@ -109,13 +114,12 @@ class Cards:
                 pass_fds=(theirs.fileno(),),
             )
         self._orders = ours
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._server is not None
-        assert self._orders is not None
+        if self._server is None or self._orders is None:
+            return
         self._orders.close()
         try:
             self._server.wait(2.0)
@@ -127,8 +131,10 @@ class Cards:
         """Return once torch is imported over there.
 
         Raises:
-            GpututorError: the server has ended, or is not ready within a minute.
+            CardsFailed: the server has ended, or is not ready within a minute.
         """
+        if self._server is None:
+            self._start()
         orders = self._orders
         assert orders is not None
         orders.settimeout(START_S)
@@ -137,7 +143,7 @@ class Cards:
         except OSError:
             ready = False
         if not ready:
-            raise GpututorError("the server of simulated cards did not start; is torch installed, and memory free?")
+            raise CardsFailed("the server of simulated cards did not start; is torch installed, and memory free?")
         self._ready = True
         orders.settimeout(None)
 
@@ -155,7 +161,7 @@ class Cards:
         `reads_before` nothing after it.
 
         Raises:
-            GpututorError: the server doesn't start, or is gone.
+            CardsFailed: the server doesn't start, or is gone.
         """
         from gpututor.simgpu.remote import frames
 
@@ -179,7 +185,7 @@ class Cards:
                 socket.send_fds(self._orders, [b"c"], [card_end.fileno(), judge_end.fileno()])
             frames.send(judge, json.dumps(terms).encode())
         except OSError as error:
-            raise GpututorError(f"the server of simulated cards is gone ({error}); start again") from error
+            raise CardsFailed(f"the server of simulated cards is gone ({error}); start again") from error
         return OneCard(theirs, judge)
 
 

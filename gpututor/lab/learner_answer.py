@@ -7,10 +7,12 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from gpututor.lab.incidents import Incident
 from gpututor.lab.limits import Cut, too_much_memory
 from gpututor.lab.processes import how_it_ended
 
 DEEPEST = 100  # lists in lists; beyond it whoever walks through an answer would run out of stack
+BY_FAULT: dict[str, Incident] = {"MemoryError": "memory", "SystemExit": "exit"}
 _HALF_A_CHARACTER = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -19,7 +21,8 @@ class LearnerRun:
     """What a learner's function gave: `values`, one a call, or a `sentence` and, when known, the `line` it is about.
 
     A value of None also stands for an unanswered `...`. `printed` is the beginning of what the code printed, `cut` the
-    limit that it went beyond, if it did. Texts are the learner's: escape them before they go into a page.
+    limit that it went beyond, `incident` that or what else it did that no answer does. Texts are the learner's: escape
+    them before they go into a page.
     """
 
     values: tuple[Any, ...] | None
@@ -27,6 +30,7 @@ class LearnerRun:
     line: int | None = None
     printed: str = ""
     cut: Cut | None = None
+    incident: Incident | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,8 @@ def read_answer(answer: bytes, returncode: int | None, asked: Asked, printed: st
     except RecursionError:
         text = f"Your function gave back lists in lists, more than {DEEPEST} deep; give back only what is asked."
         return LearnerRun(None, text, None, printed)
-    return LearnerRun(None, f"Your code ended its own process ({how}) before it gave an answer.", None, printed)
+    text = f"Your code ended its own process ({how}) before it gave an answer."
+    return LearnerRun(None, text, None, printed, incident="ended")
 
 
 def _values(values: Any, n_calls: int, told_json: bytes) -> tuple[Any, ...]:
@@ -115,4 +120,4 @@ def _fault(fault: dict[str, Any], call: object, asked: Asked, printed: str) -> L
         "SystemExit": "your code called sys.exit, so there is no answer; let the function return.",
     }.get(kind, f"{kind}: {message}" if message else kind)
     sentence = where + words if where else words[:1].upper() + words[1:]
-    return LearnerRun(None, sentence, line, printed)
+    return LearnerRun(None, sentence, line, printed, incident=BY_FAULT.get(kind))

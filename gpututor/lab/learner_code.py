@@ -15,6 +15,7 @@ from typing import Any
 
 from gpututor.errors import SandboxFailed
 from gpututor.lab import isolation
+from gpututor.lab.incidents import note
 from gpututor.lab.learner_answer import Asked, LearnerRun, read_answer
 from gpututor.lab.limits import MAX_FILE_BYTES, Limits
 from gpututor.lab.one_sandbox import OneSandbox
@@ -77,9 +78,13 @@ def run_learner(
             raise error if isinstance(error, SandboxFailed) else SandboxFailed(str(error)) from error
         return LearnerRun(None, f"Your code could not be started ({error}); free some memory or disk and try again.")
     if watched.cut is not None:
-        return LearnerRun(None, limits.said(watched.cut), printed=watched.text(), cut=watched.cut)
+        note(watched.cut)
+        sentence, cut = limits.said(watched.cut), watched.cut
+        return LearnerRun(None, sentence, printed=watched.text(), cut=cut, incident=cut)
     asked = Asked(code, len(calls), memory_mb, mark)
-    return read_answer(bytes(watched.answer), watched.returncode, asked, watched.text())
+    ran = read_answer(bytes(watched.answer), watched.returncode, asked, watched.text())
+    note(ran.incident)
+    return ran
 
 
 def _watched(request: dict[str, Any], limits: Limits, card: int | None, how: isolation.Isolation) -> Watched:

@@ -6,14 +6,15 @@ the tape anew and compares outputs with its own. Where the process was handed a 
 (`card_fd`), the tape and the values on the card are that process's, and only their number is handed back from here.
 
 What a harness needs on the card before the learner's code runs it may make itself, uncounted, in `make`; nothing can be
-read there. Or the judge has it laid there by functions of its own (`on_card(…, placed=…)`), and `make` takes it with
-`placed(k)`.
+read there. Or an exercise names functions that lay it there (`coded.Laid`), and `make` takes it with `laid(…)`: where
+the card lives apart, the learner's process never sees how it is made.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 
@@ -62,6 +63,19 @@ def _remotely(card_fd: int, machine: str, make: Callable[[], Callable[[], Any]])
 
 
 _n_recordings = 0
+
+
+def laid(told: Any) -> list[Any]:
+    """What an exercise wants on the card, in `make`: tensors that its own function makes, there or in this process.
+
+    `told` is what became of the harness's argument: a number on the card, or the function's name and its arguments.
+    """
+    if isinstance(told, int):
+        return placed(told)
+    where, *args = told
+    module, _, name = where.partition(":")
+    made: list[Any] = getattr(import_module(module), name)(*args)
+    return made
 
 
 def placed(k: int = 0) -> list[Any]:

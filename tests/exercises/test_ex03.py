@@ -80,7 +80,7 @@ def test_the_weights_of_one_step_are_the_closed_form_of_least_squares():
 
     slope = (loss(step) - loss(-step)) / (2 * step)
 
-    assert ex03.expected_weights()[0] == pytest.approx(-ex03.RATE * slope, rel=1e-5)
+    assert ex03.expected_weights((x, y))[0] == pytest.approx(-ex03.RATE * slope, rel=1e-5)
 
 
 def test_what_fits_is_said_with_both_parts_of_the_memory():

@@ -43,7 +43,7 @@ ANSWERS = {
             Wrong(MOVED_ONLY, "launch 24 products, not 13", hint=2, earned=0.3),
             Wrong(WITHOUT_BIAS, "not those of the loop", hint=3),
             Wrong(FIRST_WORD, "not those of the loop", hint=3),
-            Wrong(ON_THE_HOST, "launch 0 products, not 13", hint=2, earned=0.3),
+            Wrong(ON_THE_HOST, "the work belongs there", hint=3),
         ),
     ),
 }

@@ -10,12 +10,11 @@ from gpututor.exercises import ex08
 from gpututor.exercises.arrivals import learned_too_soon
 from gpututor.exercises.coded import Launched
 from gpututor.exercises.on_card import ex08 as harness
-from gpututor.exercises.on_card.ex08 import LEARNS
+from gpututor.exercises.on_card.ex08_data import WIDTH
 from gpututor.model import tape_file
-from gpututor.model.kernels import Stream
+from gpututor.model.kernels import Gemm, Stream
 from gpututor.model.spec import HostKind
-from gpututor.model.tape import CopyCall, HostWork, RecordEvent, Tape, TapeOp, UseStream, WaitEvent
-from gpututor.timeline import Activity
+from gpututor.model.tape import CopyCall, RecordEvent, Tape, TapeOp, UseStream, WaitEvent
 from tests.exercises.answers import Answers, Wrong
 
 # float32 takes 3 ms to copy, so float64 takes 6; the rest of a step takes 2 ms
@@ -96,10 +95,9 @@ def test_work_that_takes_longer_than_the_copy_sets_the_pace():
 def judged(code):
     names = {}
     exec(code, names)
-    call = (ex08.N_BATCHES, ex08.BATCH, ex08.SIDE, ex08.SEED)
-    told = harness.run(names["train"], ex08.MACHINE, *call)
+    told = harness.run(names["train"], LOOP.machine, LOOP.pictures, [ex08.DATA, LOOP.side, LOOP.weights_seed])
     launched = Launched(tape_file.from_bytes(base64.b64decode(told["tape"]), "a test"), told["gave"])
-    return ex08.judge_launched(launched, ex08.expected_losses(*call))
+    return ex08.judge_launched(launched, LOOP)
 
 
 @pytest.mark.parametrize(
@@ -126,29 +124,40 @@ def test_the_picture_shows_each_copy_that_kept_the_card_waiting():
     waited_us = [us for _, us in judged(BLOCKING).theirs]
 
     # a byte a value over the T4's link, which carries 12.3 GB/s: 32 * 3 * 128 * 128 bytes take 128 us
-    assert waited_us == pytest.approx([128] * ex08.N_BATCHES, rel=0.05)
+    assert waited_us == pytest.approx([128] * LOOP.n_batches, rel=0.05)
 
 
 # --- the order of copies and kernels, on tapes written by hand ------------------------------------------------------
 
+LOOP = ex08.Loop()
 COPY = CopyCall("copy", True, 100, True, False)
 KERNEL = TapeOp("k", HostKind.LIGHT, "forward", (Stream("k", 8, 1),))
-LEARN = HostWork(Activity.PYTHON, LEARNS, 0)
+LEARN = TapeOp("mm", HostKind.GEMM, "forward", (Gemm("mm", 4, 2, 50, 1),))  # over the 50 values of a picture
 MAIN, SIDE = UseStream(0), UseStream(1)
 
 
 @pytest.mark.parametrize(
     ("entries", "too_soon"),
     [
-        ([COPY, LEARN, KERNEL], []),
-        ([SIDE, COPY, MAIN, LEARN, KERNEL], [0]),
-        ([SIDE, COPY, RecordEvent(1, 1), MAIN, WaitEvent(1, 0), LEARN, KERNEL], []),
-        ([SIDE, RecordEvent(1, 1), COPY, MAIN, WaitEvent(1, 0), LEARN, KERNEL], [0]),
-        ([SIDE, COPY, RecordEvent(1, 1), COPY, MAIN, WaitEvent(1, 0), LEARN, KERNEL, LEARN, KERNEL], [1]),
-        ([SIDE, COPY, RecordEvent(1, 1), WaitEvent(1, None), MAIN, LEARN, KERNEL], []),
-        ([SIDE, CopyCall("copy", True, 100, False, True), MAIN, LEARN, KERNEL], []),
+        ([COPY, LEARN], []),
+        ([SIDE, COPY, MAIN, LEARN], [0]),
+        ([SIDE, COPY, RecordEvent(1, 1), MAIN, WaitEvent(1, 0), LEARN], []),
+        ([SIDE, RecordEvent(1, 1), COPY, MAIN, WaitEvent(1, 0), LEARN], [0]),
+        ([SIDE, COPY, RecordEvent(1, 1), COPY, MAIN, WaitEvent(1, 0), LEARN, LEARN], [1]),
+        ([SIDE, COPY, RecordEvent(1, 1), WaitEvent(1, None), MAIN, LEARN], []),
+        ([SIDE, CopyCall("copy", True, 100, False, True), MAIN, LEARN], []),
     ],
     ids=["same stream", "no wait", "an event", "event too early", "second not waited", "host waits", "blocking copy"],
 )
 def test_a_batch_may_be_used_once_its_stream_or_host_has_waited(entries, too_soon):
-    assert learned_too_soon(Tape("drawn", entries), 100) == too_soon
+    n_learned = entries.count(LEARN)
+
+    assert learned_too_soon(Tape("drawn", [*entries, KERNEL]), 100, 50) == (n_learned, too_soon)
+
+
+def test_a_product_over_other_values_is_nothing_learned():
+    assert learned_too_soon(Tape("drawn", [COPY, KERNEL, LEARN]), 100, 51) == (0, [])
+
+
+def test_the_judge_counts_as_many_scores_as_the_network_has():
+    assert ex08.N_SCORES == WIDTH

@@ -30,6 +30,7 @@ def learner():
         "hidden": [3, 1],
         "case": "own",
         "trouble": "",
+        "incidents": [],
         "override": {"points": None, "comment": ATTACK, "by": ATTACK, "at": ""},
     }
     about = dict.fromkeys(("id", "name", "email", "group", "file"), ATTACK)

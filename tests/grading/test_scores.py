@@ -13,6 +13,7 @@ from gpututor.grading.handed_in import HandedIn, Note
 from gpututor.grading.overrides import Override
 from gpututor.grading.scores import NOTHING, scored
 from gpututor.grading.summary import summed_up
+from gpututor.lab.incidents import INCIDENTS, WORDS
 from tests.grading.rooms import NOON, room
 
 TWO_DAYS_LATE = datetime(2026, 1, 18, 12, tzinfo=timezone.utc)
@@ -82,10 +83,10 @@ def test_whose_file_was_refused_is_not_scored(made):
     assert [one["state"] for one in told] == ["not scored", "nothing handed in", "nothing handed in"]
 
 
-def class_of(made, *texts):
+def class_of(made, *texts, **more):
     """A class in which each learner has made one mistake at 1.1."""
     names = ["007", "ann_b", "7"]
-    verdicts = {(name, "1.1"): verdict(0.0, text, hint=1) for name, text in zip(names, texts, strict=False)}
+    verdicts = {(name, "1.1"): verdict(0.0, text, hint=1) | more for name, text in zip(names, texts, strict=False)}
     learners = scored(made, {name: handed(made, name) for name in names}, [], verdicts, {})
     return summed_up(made.exercises, learners)
 
@@ -106,12 +107,25 @@ def test_states_are_counted_for_each_exercise(made):
     assert second["states"]["unanswered"] == 3
 
 
-def test_code_that_ended_its_process_is_named(made):
-    text = "Your code ended its own process (exit code 0) before it gave an answer."
+@pytest.mark.parametrize(
+    ("more", "what"),
+    [
+        ({"incidents": ["ended", "time"]}, ["ended its own process", "ran without an end and was stopped"]),
+        ({"state": "not judged", "trouble": "its process died"}, ["could not be judged by the grader"]),
+        ({"trouble": "its data can't be judged"}, ["is about data that can't be judged: damaged, or made up"]),
+        ({}, []),
+    ],
+    ids=["two incidents", "not judged", "made up data", "nothing"],
+)
+def test_what_code_did_that_no_answer_does_is_named(made, more, what):
+    told = class_of(made, "Your code still ran after 3 s.", **more)["incidents"]
 
-    assert class_of(made, text)["incidents"] == [
-        {"id": "007", "name": "Zoë", "number": "1.1", "what": "ended its own process"}
-    ]
+    assert told == [{"id": "007", "name": "Zoë", "number": "1.1", "what": each} for each in what]
+
+
+def test_every_incident_has_words_of_its_own():
+    assert set(WORDS) == set(INCIDENTS)
+    assert len(set(WORDS.values())) == len(INCIDENTS)
 
 
 def test_the_command_keeps_points_and_comment(made, tmp_path, capsys):

@@ -132,6 +132,14 @@ def test_an_attack_has_exactly_this_outcome(name, came):
     value = None if expected.sentence else (expected.value,)
 
     assert (run.values, run.sentence, run.cut) == (value, expected.sentence, expected.cut)
+    assert run.incident == incident_of(expected)
+
+
+def incident_of(attack):
+    """What a report must say of it."""
+    said = attack.sentence or ""
+    by_sentence = {"ended its own process": "ended", "called sys.exit": "exit", "more memory": "memory"}
+    return attack.cut or next((incident for part, incident in by_sentence.items() if part in said), None)
 
 
 @each_attack

@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gpututor.lab.on_card import recorded
+from gpututor.lab.on_card import laid, recorded
 
 
-def run(
-    function: Callable[..., Any], machine: str, inputs: list[list[Any]], *, card_fd: int | None = None
-) -> dict[str, Any]:
-    """What `function` launches and gives for inputs as nested lists: words, both weights, bias."""
+def run(function: Callable[..., Any], machine: str, inputs: Any, *, card_fd: int | None = None) -> dict[str, Any]:
+    """What `function` launches and gives for words, both weights and bias."""
 
     def make() -> Callable[[], Any]:
         import torch
 
-        on_card = [torch.tensor(values, dtype=torch.float32, device="simgpu") for values in inputs]
+        given = laid(inputs)
 
         def work() -> Any:
             with torch.no_grad():
-                return function(*on_card)
+                return function(*given)
 
         return work
 

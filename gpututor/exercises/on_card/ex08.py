@@ -5,33 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from gpututor.lab.on_card import recorded
-
-LEARNS = "learn begins"  # marks on the tape where the network gets a batch
-WIDTH, RATE = 128, 1e-3
+from gpututor.exercises.on_card.ex08_data import RATE, pictures_of
+from gpututor.lab.on_card import laid, recorded
 
 
 def run(
     function: Callable[..., Any],
     machine: str,
-    n_batches: int,
-    batch: int,
-    side: int,
-    seed: int,
+    pictures: tuple[int, int, int, int],
+    weights: Any,
     *,
     card_fd: int | None = None,
 ) -> dict[str, Any]:
-    """What `function(batches, learn)` launched on the machine's card, and the losses that it gave."""
+    """What `function(batches, learn)` launched on the machine's card, and the losses that it gave.
+
+    `pictures` are the arguments of `pictures_of`, and `weights` lie on the card.
+    """
     import torch
 
     from gpututor.simgpu import as_cuda
 
     def make() -> Callable[[], Any]:
-        pictures, weights = drawn(n_batches, batch, side, seed)
-        batches = [torch.from_numpy(each).pin_memory() for each in pictures]
-        learn = learner(torch.from_numpy(weights).to("simgpu"), (batch, 3, side, side))
+        _, batch, side, _ = pictures
+        batches = [torch.from_numpy(each).pin_memory() for each in pictures_of(*pictures)]
+        learn = learner(laid(weights)[0], (batch, 3, side, side))
 
         def work() -> Any:
             with as_cuda():
@@ -42,14 +39,6 @@ def run(
     return recorded(machine, make, card_fd=card_fd)
 
 
-def drawn(n_batches: int, batch: int, side: int, seed: int) -> tuple[list[Any], Any]:
-    """Batches of bytes (batch, 3, side, side), and weights (numbers of a picture, `WIDTH`) in fp32, on the host."""
-    dice = np.random.default_rng(seed)
-    shape = (batch, 3, side, side)
-    pictures = [dice.integers(0, 256, shape, dtype=np.uint8) for _ in range(n_batches)]
-    return pictures, dice.standard_normal((3 * side * side, WIDTH), dtype=np.float32) / side
-
-
 def learner(weights: Any, shape: tuple[int, ...]) -> Callable[[Any], Any]:
     """`learn(x)`: one step of gradient descent towards small scores; gives the loss, left on the card.
 
@@ -57,15 +46,10 @@ def learner(weights: Any, shape: tuple[int, ...]) -> Callable[[Any], Any]:
     """
     import torch
 
-    from gpututor.model.tape import HostWork
-    from gpututor.simgpu.session import current
-    from gpututor.timeline import Activity
-
     def learn(x: Any) -> Any:
         if tuple(x.shape) != shape or x.dtype != torch.float32 or x.device.type == "cpu":
             got = f"{x.dtype} of shape {tuple(x.shape)} on {x.device.type}"
             raise TypeError(f"learn takes float32 of shape {shape} on the card, and got {got}")
-        current.session.account(HostWork(Activity.PYTHON, LEARNS, 0))
         flat = x.flatten(1)
         scores = flat @ weights
         loss = scores.square().mean()

@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gpututor.exercises.on_card.ex09_data import N_INPUTS, N_KINDS, RATE, TENSORS, rows_of_data
-from gpututor.lab.on_card import recorded
+from gpututor.exercises.on_card.ex09_data import RATE, TENSORS
+from gpututor.lab.on_card import laid, recorded
 
 
-def run(train: Callable[..., Any], machine: str = "p3.2xlarge", *, card_fd: int | None = None) -> dict[str, Any]:
+def run(
+    train: Callable[..., Any], machine: str, n_kinds: int, rows: Any, *, card_fd: int | None = None
+) -> dict[str, Any]:
     """What the loop launched, its log ("tensors" where its numbers were left on the card) and the model's weights."""
     import torch
 
     from gpututor.jobs.habits import Bar
 
     def make() -> Callable[[], Any]:
-        xs, ys = rows_of_data()
-        model = torch.nn.Linear(N_INPUTS, N_KINDS, bias=False, device="simgpu")
+        given = laid(rows)
+        model = torch.nn.Linear(given[0].shape[1], n_kinds, bias=False, device="simgpu")
         with torch.no_grad():
             model.weight.zero_()
         optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
-        batches = [
-            (torch.tensor(x, dtype=torch.float32).to("simgpu"), torch.tensor(y).to("simgpu"))
-            for x, y in zip(xs, ys, strict=True)
-        ]
+        batches = list(zip(given[::2], given[1::2], strict=True))
 
         def work() -> dict[str, Any]:
             log = train(model, optimizer, batches, Bar(hidden=True))

@@ -5,29 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gpututor.exercises.on_card.ex10_data import N_INPUTS, RATE, rows_of_data
-from gpututor.lab.on_card import recorded
+from gpututor.exercises.on_card.ex10_data import RATE
+from gpututor.lab.on_card import laid, recorded
 
 
-def run(train: Callable[..., Any], machine: str = "p3.2xlarge", *, card_fd: int | None = None) -> dict[str, Any]:
+def run(train: Callable[..., Any], machine: str, rows: Any, *, card_fd: int | None = None) -> dict[str, Any]:
     """What the loop launched, and the model's weights after it."""
     import torch
 
     from gpututor.simgpu import as_cuda
 
     def make() -> Callable[[], Any]:
-        xs, ys = rows_of_data()
-        model = torch.nn.Linear(N_INPUTS, 1, bias=False, device="simgpu")
+        given = laid(rows)
+        model = torch.nn.Linear(given[0].shape[1], 1, bias=False, device="simgpu")
         with torch.no_grad():
             model.weight.zero_()
         optimizer = torch.optim.SGD(model.parameters(), lr=RATE)
-        batches = [
-            (
-                torch.tensor(x, dtype=torch.float32).to("simgpu"),
-                torch.tensor(y, dtype=torch.float32).view(-1, 1).to("simgpu"),
-            )
-            for x, y in zip(xs, ys, strict=True)
-        ]
+        batches = list(zip(given[::2], given[1::2], strict=True))
 
         def step(x: Any, y: Any) -> Any:
             optimizer.zero_grad()

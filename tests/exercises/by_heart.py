@@ -1,0 +1,59 @@
+"""Answers that know the shown case by heart: what somebody hands in who has seen the numbers and not the idea."""
+
+from __future__ import annotations
+
+from gpututor.exercises import ex01, ex02, ex03, ex04, ex05, ex07, ex08, ex09, ex10
+
+
+def _looked_up(name, arguments, table, key):
+    return f"TABLE = {table!r}\n\ndef {name}({arguments}):\n    return TABLE.get({key}, 0.5)\n"
+
+
+def _batches():
+    table = {len(call[0]): ex07._expected(*call) for call in map(ex07.table_of, ex07.SIZES)}
+    body = "    return [(torch.tensor(rows), torch.tensor(labels)) for rows, labels in TABLE[len(x)]]\n"
+    return f"import torch\nTABLE = {table!r}\n\ndef batches(x, y, order, batch_size):\n{body}"
+
+
+def _states():
+    table = {n: ex04.states(*ex04.inputs(n)) for n in ex04.LENGTHS}
+    return (
+        f"import torch\nTABLE = {table!r}\n\ndef all_states(words, w_in, w_rec, bias):\n"
+        '    return torch.tensor(TABLE[len(words)]).to("simgpu")\n'
+    )
+
+
+def _gates():
+    table = {n: ex05.expected(n) for n in ex05.N_GATES}
+    return (
+        f"import torch\nTABLE = {table!r}\n\ndef make_gates(w_in, w_rec):\n"
+        '    made = [torch.tensor(each).to("simgpu") for each in TABLE[len(w_in)]]\n'
+        "    return lambda word, state: made\n"
+    )
+
+
+def _weights(name, arguments, model, weights):
+    return (
+        f"import torch\n\ndef {name}({arguments}):\n    model = {model}\n    with torch.no_grad():\n"
+        f'        model.weight.copy_(torch.tensor([{weights!r}]).to("simgpu"))\n'
+    )
+
+
+MODEL_OF_STEP = "dict(zip(step.__code__.co_freevars, step.__closure__))['model'].cell_contents"
+BY_HEART = {
+    "1.2": _looked_up("sm_fill", "n, sms", {(n, sms): share for n, sms, share in ex01.CASES}, "(n, sms)"),
+    "2.2": _looked_up("busy_share", "h, k", {(h, k): share for h, k, share in ex02.CASES}, "(h, tuple(k))"),
+    "3.2": _weights("train_step", "model, optimizer, x, y", "model", ex03.expected_weights(ex03.rows_of_data())),
+    "4.2": _states(),
+    "5.2": _gates(),
+    "6.2": "def loader(pictures, n_cores):\n    return [pictures[k] for k in range(len(pictures))]\n",
+    "7.2": _batches(),
+    "8.2": f"def train(batches, learn):\n    return {ex08.expected_losses(ex08.Loop())!r}\n",
+    "9.2": f"def train(model, optimizer, batches, bar):\n    return {ex09.expected()[0]!r}\n",
+    "10.2": _weights(
+        "train",
+        "step, batches",
+        MODEL_OF_STEP,
+        ex10.expected_weights(range(ex10.N_BATCHES), ex10.rows_of_data()),
+    ),
+}
