@@ -32,6 +32,7 @@ from tests.workshop.serving import Workshop, workshop
 
 GUESSED = "01_the_gauge.py"
 OTHERS = ("02_the_25_percent_mystery.py", "03_one_sample_at_a_time.py")
+TYPED, CODED = "exercise 1.1", "exercise 1.2"
 GUESS = "about a hundredth"
 LONGEST_S = 1200.0
 MIB = 2**20
@@ -110,28 +111,28 @@ class ClassReader:
         page.put(page.element("guess_card", "marimo-radio"), GUESS)
         self._seen.took("control to redraw", page.wait_for("run_panel", lambda shown: "Opens once" not in shown))
         page.press(page.element("run_panel", "marimo-button"))
-        self._seen.took("run queued to result", page.wait_for("exercise_2", "marimo-code-editor", LONGEST_S))
+        self._seen.took("run queued to result", page.wait_for(CODED, "marimo-code-editor", LONGEST_S))
 
     def _answer(self, page: OpenPage) -> None:
-        page.put(page.element("exercise_1", "marimo-text"), number(self._k))
-        page.put(page.element("exercise_2", "marimo-code-editor"), CODE.format(marker=marker(self.holder)))
+        page.put(page.element(TYPED, "marimo-text"), number(self._k))
+        page.put(page.element(CODED, "marimo-code-editor"), CODE.format(marker=marker(self.holder)))
         time.sleep(0.5)
-        page.press(page.element("exercise_1", "marimo-button"))
-        page.wait_for("exercise_1", "gt-wrong", LONGEST_S)
-        page.press(page.element("exercise_2", "marimo-button"))
-        self._seen.took("check queued to verdict", page.wait_for("exercise_2", "gt-right", LONGEST_S))
+        page.press(page.element(TYPED, "marimo-button"))
+        page.wait_for(TYPED, "gt-wrong", LONGEST_S)
+        page.press(page.element(CODED, "marimo-button"))
+        self._seen.took("check queued to verdict", page.wait_for(CODED, "gt-right", LONGEST_S))
 
     def _knock(self, page: OpenPage) -> None:
         """Try to press a button of one's own page with the neighbour's key."""
-        body = json.dumps({"objectIds": [page.element("exercise_1", "marimo-text")], "values": ["stolen"]})
+        body = json.dumps({"objectIds": [page.element(TYPED, "marimo-text")], "values": ["stolen"]})
         status = page.post("/api/kernel/set_ui_element_value", body, key=self.neighbour.key)
         if status != 403:
             self._seen.cross_talk.append(f"{self.neighbour.id} could press a button of {self.holder.id} ({status})")
 
     def _come_back(self) -> None:
         page = self._open(self._lessons[0])
-        page.wait_for("exercise_2", lambda shown: marker(self.holder) in shown)
-        page.wait_for("exercise_1", lambda shown: number(self._k) in shown)
+        page.wait_for(CODED, lambda shown: marker(self.holder) in shown)
+        page.wait_for(TYPED, lambda shown: number(self._k) in shown)
 
 
 def mixed_up(server: Workshop, readers: Sequence[ClassReader]) -> Iterator[str]:

@@ -86,26 +86,26 @@ def exercise_card(one: Exercise, control: Any, check: mo.ui.run_button, case: Ca
     long as the answer is the same. Whatever goes wrong becomes one sentence.
     """
 
-    def with_outcome(outcome: object) -> mo.Html:
-        return exercise(f"{one.number} · {one.title}", one.asked(case), control, check, outcome, one.hints)
-
-    def tell(place: str) -> None:
-        mo.output.replace(with_outcome(verdict("unanswered", f"Waiting to be checked. {place}")))
-
     def card() -> object:
-        judged = _judged(one, control.value, bool(check.value), case, store, tell)
+        judged = _judged(one, control.value, bool(check.value), case, store)
         picture = _picture(one, judged, case)
-        return with_outcome(html(verdict(judged.state, judged.text, picture), _checks(judged.checks)))
+        outcome = html(verdict(judged.state, judged.text, picture), _checks(judged.checks))
+        return exercise(f"{one.number} · {one.title}", one.asked(case), control, check, outcome, one.hints)
 
     return shown(card)
 
 
-def _judged(one: Exercise, answer: Any, asked: bool, case: Case, store: Store, tell: Callable[[str], None]) -> Judged:
+def _tell_place(place: str) -> None:
+    """Say where in line an answer stands, beside the page: what the page shows stays until the verdict is there."""
+    mo.status.toast("Waiting to be checked", place)
+
+
+def _judged(one: Exercise, answer: Any, asked: bool, case: Case, store: Store) -> Judged:
     if not asked:
         kept = kept_judged(store, one)
         same = kept is not None and kept.given.answer == answer and not one.is_untouched(answer)
         return kept.judged if kept is not None and same else NOT_ANSWERED
-    judged = checked(one, answer, case, store, tell)
+    judged = checked(one, answer, case, store, _tell_place)
     keep_judged(store, one, answer, case, judged)
     return judged
 

@@ -116,8 +116,19 @@ class OpenPage:
                     self.ever_shown.append(output["data"])
             self._changed.notify_all()
 
-    def wait_for(self, cell: str, is_so: str | Callable[[str], bool], within_s: float = WAIT_S) -> float:
-        """Seconds until a cell shows a text, or something that a function likes.
+    def shown(self, where: str) -> str:
+        """What a cell shows; "exercise 1.2" is the card of that exercise, whichever cell it is in."""
+        kind, _, number = where.partition(" ")
+        if kind != "exercise":
+            return self.cells.get(where, "")
+        for html in self.cells.values():
+            before, found, card = html.partition(f"Exercise {number} ")
+            if found and before.endswith(">"):
+                return card.partition(">Exercise ")[0]
+        return ""
+
+    def wait_for(self, where: str, is_so: str | Callable[[str], bool], within_s: float = WAIT_S) -> float:
+        """Seconds until a cell, or the card of an exercise, shows a text, or something that a function likes.
 
         Raises:
             PageDied: the page failed, or it took too long.
@@ -125,18 +136,16 @@ class OpenPage:
         likes = is_so if callable(is_so) else (lambda shown: is_so in shown)
         began_s = time.perf_counter()
         with self._changed:
-            came = self._changed.wait_for(lambda: self.trouble or likes(self.cells.get(cell, "")), within_s)
+            came = self._changed.wait_for(lambda: self.trouble or likes(self.shown(where)), within_s)
         if self.trouble or not came:
-            raise PageDied(
-                self.trouble or f"{self.file}, cell {cell}: not in {within_s:g} s: {self.cells.get(cell)!r:.500}"
-            )
+            raise PageDied(self.trouble or f"{self.file}, {where}: not in {within_s:g} s: {self.shown(where)!r:.500}")
         return time.perf_counter() - began_s
 
-    def element(self, cell: str, kind: str, nth: int = 0) -> str:
-        """The name of the nth control of a kind, such as "marimo-radio", in a cell."""
-        found = [name for name, tag, _ in _ELEMENT.findall(self.cells.get(cell, "")) if tag == kind]
+    def element(self, where: str, kind: str, nth: int = 0) -> str:
+        """The name of the nth control of a kind, such as "marimo-radio", in a cell or in the card of an exercise."""
+        found = [name for name, tag, _ in _ELEMENT.findall(self.shown(where)) if tag == kind]
         if nth >= len(found):
-            raise PageDied(f"{self.file}, cell {cell}: no {kind} number {nth} in {self.cells.get(cell)!r:.800}")
+            raise PageDied(f"{self.file}, {where}: no {kind} number {nth} in {self.shown(where)!r:.800}")
         return str(found[nth])
 
     def put(self, element: str, value: object) -> None:

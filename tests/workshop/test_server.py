@@ -148,8 +148,9 @@ def test_a_link_in_a_mail_opens_the_learners_own_page_without_the_key_in_its_add
     with browser(chromium) as one:
         page = visit(one, mail)
         page.page.get_by_text("your course").click()
-        page.wait_for("exercise_2", "The last wave")
-        code = page.cell("exercise_2").locator(".cm-content").inner_text()
+        editor = page.page.locator(".gt-exercise .cm-content")
+        editor.wait_for()
+        code = editor.inner_text()
         links = page.page.locator("a[href*='file=']").evaluate_all("links => links.map(a => a.href)")
 
         assert marker(server.keys.learners[0]) in code
