@@ -6,9 +6,11 @@ import random
 from collections.abc import Mapping
 from typing import Any
 
+from gpututor.cards import DEFAULT_MACHINE
 from gpututor.exercises import drawn
-from gpututor.exercises.coded import close_to
+from gpututor.exercises.coded import SMALL_BYTES, Laid, close_to, on_card
 from gpututor.exercises.form import NOT_ANSWERED, Case, Check, Exercise, Judged, Points
+from gpututor.exercises.on_card.ex07_data import table_of
 from gpututor.exercises.typed import Slip, judge_number
 from gpututor.lab.learner_code import run_learner
 from gpututor.text import duration
@@ -70,9 +72,10 @@ LARGER = Exercise(
 # --- 7.2 -------------------------------------------------------------------------------------------------------------
 
 FUNCTION = "batches"
-HARNESS = "gpututor.exercises.on_card.ex07:run"
+HARNESS, DATA = "gpututor.exercises.on_card.ex07:run", "gpututor.exercises.on_card.ex07_data:on_card"
 SIZES = (8, 32, 128)
 TIMEOUT_S, MEMORY_MB = 20.0, 4096  # torch is imported in it
+MOST_ON_CARD = 18  # there a call is several operators, such as copying the indices; fewer than a batch has rows
 MOST_CALLS = 6  # a batch: one for each of two tensors, and room for a conversion or a copy
 STARTER = f"""import torch
 
@@ -90,23 +93,17 @@ def {FUNCTION}(x, y, order, batch_size):
 
 def judge_batches(answer: Any, case: Case) -> Judged:
     """The batches against the right ones, and how the number of calls on the table grows with a batch."""
-    told = []
-    sizes = tuple(case.get("sizes", SIZES))
-    calls = [table_of(size, case.get("seed", 0), case.get("width", 3)) for size in sizes]
-    ran = run_learner(str(answer), FUNCTION, calls, harness=HARNESS, timeout_s=TIMEOUT_S, memory_mb=MEMORY_MB)
-    if ran.values is None:
-        return Judged("wrong", ran.sentence or "Your code gave no answer.")
-    for value in ran.values:
-        if not isinstance(value, Mapping) or not isinstance(value.get("n_calls"), int):
-            return Judged("wrong", "What your code handed back is no list of batches; run it again.")
-        if value.get("batches") is None:
-            return NOT_ANSWERED
-        told.append(value)
+    sizes, seed, width = tuple(case.get("sizes", SIZES)), case.get("seed", 0), case.get("width", 3)
+    calls = [table_of(size, seed, width) for size in sizes]
+    told = _on_card(str(answer), calls, seed, width) if case.get("on_card") else _in_memory(str(answer), calls)
+    if isinstance(told, Judged):
+        return told
     right = [_expected(*call) for call in calls]
     full = all(close_to(mine["batches"][: len(want) - 1], want[:-1]) for mine, want in zip(told, right, strict=True))
     last = all(close_to(mine["batches"], want) for mine, want in zip(told, right, strict=True))
     a_batch = [mine["n_calls"] / len(want) for mine, want in zip(told, right, strict=True)]
-    few = full and 0 < a_batch[-1] <= min(MOST_CALLS, a_batch[0] + 1)
+    most = MOST_ON_CARD if case.get("on_card") else MOST_CALLS
+    few = full and 0 < a_batch[-1] <= min(most, a_batch[0] + 1)
     checks = (
         Check("the same rows in the same order", full, 0.4),
         Check("the last, shorter batch too", last, 0.1),
@@ -115,6 +112,35 @@ def judge_batches(answer: Any, case: Case) -> Judged:
     theirs: Points = tuple((float(size), n) for size, n in zip(sizes, a_batch, strict=True))
     ours: Points = tuple((float(size), 2.0) for size in sizes)
     return _said(checks, sizes, a_batch[-1], theirs, ours)
+
+
+def _in_memory(code: str, calls: list[list[Any]]) -> Judged | list[Mapping[str, Any]]:
+    """What came of the calls on a table in memory, counted next to the code; or what is to be said."""
+    ran = run_learner(code, FUNCTION, calls, harness=HARNESS, timeout_s=TIMEOUT_S, memory_mb=MEMORY_MB)
+    if ran.values is None:
+        return Judged("wrong", ran.sentence or "Your code gave no answer.")
+    for value in ran.values:
+        if not isinstance(value, Mapping) or not isinstance(value.get("n_calls"), int):
+            return Judged("wrong", "What your code handed back is no list of batches; run it again.")
+        if value.get("batches") is None:
+            return NOT_ANSWERED
+    return list(ran.values)
+
+
+def _on_card(code: str, calls: list[list[Any]], seed: int, width: int) -> Judged | list[Mapping[str, Any]]:
+    """The same with the table on a card, where the card counts: nothing in the code's process can change that."""
+    asked = [[DEFAULT_MACHINE, Laid(DATA, (size, seed, width)), order, size] for *_, order, size in calls]
+    runs, why = on_card(code, FUNCTION, HARNESS + "_on_card", asked)
+    if not runs:
+        return Judged("wrong", why)
+    return [
+        {
+            "batches": run.gave if isinstance(run.gave, list) else [],
+            # a table that is read row by row, or all at once, is walked through in Python
+            "n_calls": run.n_ops if run.downloaded_bytes <= SMALL_BYTES else len(order),
+        }
+        for run, (*_, order, _) in zip(runs, calls, strict=True)
+    ]
 
 
 def _said(checks: tuple[Check, ...], sizes: tuple[int, ...], n_calls: float, theirs: Points, ours: Points) -> Judged:
@@ -131,14 +157,6 @@ def _said(checks: tuple[Check, ...], sizes: tuple[int, ...], n_calls: float, the
     return Judged("partial", "The rows at the end that fill no whole batch are missing.", checks, theirs, ours, 3)
 
 
-def table_of(batch_size: int, seed: int = 0, width: int = 3) -> list[Any]:
-    """Arguments of one call: a table of three batches and a half, its labels, an order, the batch's size."""
-    draw = random.Random(batch_size + seed)
-    n = 3 * batch_size + batch_size // 2
-    x = [[round(draw.uniform(-1, 1), 3) for _ in range(width)] for _ in range(n)]
-    return [x, [float(k + seed % 1000) for k in range(n)], draw.sample(range(n), n), batch_size]
-
-
 def _expected(x: list[list[float]], y: list[float], order: list[int], batch_size: int) -> list[Any]:
     cuts = [order[k : k + batch_size] for k in range(0, len(order), batch_size)]
     return [[[x[i] for i in cut], [y[i] for i in cut]] for cut in cuts]
@@ -146,7 +164,7 @@ def _expected(x: list[list[float]], y: list[float], order: list[int], batch_size
 
 def _draw(rng: random.Random) -> Case:
     sizes = [rng.randint(6, 12), rng.randint(24, 48), rng.randint(100, 160)]
-    return {"seed": drawn.seed(rng), "sizes": sizes, "width": rng.randint(2, 5)}
+    return {"on_card": True, "seed": drawn.seed(rng), "sizes": sizes, "width": rng.randint(2, 5)}
 
 
 BATCHES = Exercise(
