@@ -10,6 +10,7 @@ from typing import Any
 
 from gpututor.exercises.coded import numbers_only
 from gpututor.exercises.form import NOT_ANSWERED, Case, Exercise, Judged
+from gpututor.exercises.ours import case_from
 from gpututor.exercises.typed import near, read_number
 from gpututor.lab.learner_code import run_learner
 from gpututor.text import NBSP, duration, percent, quantity
@@ -122,6 +123,7 @@ BANDWIDTH = Exercise(
     ),
     lambda typed, case: grade(str(typed), Moved(**case["moved"])),
     unit=UNIT,
+    case_from=case_from("1.1"),
 )
 
 # blocks, SMs, and the share counted on squared paper: a row for each SM, a column for each round

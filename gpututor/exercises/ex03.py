@@ -12,6 +12,7 @@ from gpututor.exercises import drawn
 from gpututor.exercises.coded import ELSEWHERE, Laid, Launched, close_to, on_card
 from gpututor.exercises.form import Case, Check, Exercise, Judged
 from gpututor.exercises.on_card.ex03_data import N_INPUTS, N_ROWS, RATE, rows_of_data
+from gpututor.exercises.ours import case_from
 from gpututor.exercises.typed import judge_number
 from gpututor.lookup import machine_named
 from gpututor.text import NBSP, percent
@@ -96,6 +97,7 @@ LARGEST = Exercise(
     ),
     _judge_largest,
     unit="pictures",
+    case_from=case_from("3.1"),
 )
 
 STARTER = f"""def train_step(model, optimizer, x, y):

@@ -13,6 +13,7 @@ from gpututor.exercises import drawn
 from gpututor.exercises.coded import ELSEWHERE, Laid, Launched, close_to, on_card
 from gpututor.exercises.form import NOT_ANSWERED, Case, Check, Exercise, Judged
 from gpututor.exercises.on_card.ex04_data import BATCH, WIDTH, Numbers, inputs
+from gpututor.exercises.ours import case_from
 from gpututor.exercises.typed import judge_number
 from gpututor.experiments.one_after_another import ASKED_LENGTH, key_of
 from gpututor.lookup import machine_named
@@ -105,6 +106,7 @@ LONGER = Exercise(
     ),
     judge=judge_longer,
     unit="ms",
+    case_from=case_from("4.1"),
 )
 
 # --- 4.2 -------------------------------------------------------------------------------------------------------------

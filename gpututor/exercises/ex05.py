@@ -11,6 +11,7 @@ from gpututor.exercises import drawn as draws
 from gpututor.exercises.coded import Laid, Launched, close_to, on_card
 from gpututor.exercises.form import Case, Check, Exercise, Judged
 from gpututor.exercises.on_card.ex05_data import BATCH, WIDTH, drawn
+from gpututor.exercises.ours import case_from
 from gpututor.exercises.typed import judge_number
 from gpututor.experiments.wider_or_deeper import ASKED_FACTOR, FACTORS
 from gpututor.jobs.tutorial import HIDDEN
@@ -115,6 +116,7 @@ WIDEST = Exercise(
     ),
     judge=judge_widest,
     unit="ms",
+    case_from=case_from("5.1"),
 )
 
 # --- 5.2 -------------------------------------------------------------------------------------------------------------

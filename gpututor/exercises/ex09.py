@@ -26,6 +26,7 @@ from gpututor.exercises.on_card.ex09_data import (
     Sizes,
     rows_of_data,
 )
+from gpututor.exercises.ours import case_from
 from gpututor.exercises.typed import judge_number
 from gpututor.experiments.answers import at_length
 from gpututor.experiments.stopwatch import Stopwatch
@@ -127,6 +128,7 @@ MOST = Exercise(
     ),
     judge=judge_most,
     unit="ms",
+    case_from=case_from("9.1"),
 )
 
 

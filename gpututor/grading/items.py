@@ -92,6 +92,7 @@ def version() -> str:
     # A wheel carries the lessons and the tables inside, where a clone has them beside the package.
     files = {name: path for name, path in code.items() if not name.startswith(("_lessons/", "_data/"))}
     files |= {path.name: path for path in data_dir().glob("*.toml")}
+    files |= {f"cases/{path.name}": path for path in (data_dir() / "cases").iterdir()}
     digest = hashlib.sha256()
     for name, path in sorted(files.items()):
         digest.update(name.encode() + b"\0" + path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
