@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpututor import charts
 from gpututor.charts import running_mean, strip_svg, views
+from gpututor.page.close_up import CloseUp, close_up, ledger_figure
 from gpututor.page.course import LESSONS, START, Lesson, Rung, is_ready, lesson, next_ready
 from gpututor.page.endings import ending, instructor_notes, is_instructor, next_lesson, takeaway
 from gpututor.page.exercise import answer_control, check_button, editor_control, exercise, exercise_card, verdict
@@ -28,13 +29,15 @@ from gpututor.page.figures import (
     window_control,
 )
 from gpututor.page.finding import finding, findings
+from gpututor.page.flow import Experiment, Flow
 from gpututor.page.front import Door, doors, facts, front_header, ledger_map, save_answers
-from gpututor.page.guess import guess_card, guess_control, guess_locked
+from gpututor.page.guess import Question, guess_card, guess_control, guess_locked
 from gpututor.page.head import header, recall, unknown_bar
 from gpututor.page.kept import Kept, kept_tapes
+from gpututor.page.line_figure import line_figure
 from gpututor.page.links import address
 from gpututor.page.measured import OwnGpu, measured_gauges, measured_steps
-from gpututor.page.money import money
+from gpututor.page.money import money, price_of, spent
 from gpututor.page.own import OwnMachine
 from gpututor.page.parts import html, shown, trouble_line
 from gpututor.page.recorded import recorded
@@ -78,13 +81,17 @@ __all__ = [
     "STEP",
     "STEPS",
     "WHOLE",
+    "CloseUp",
     "Door",
+    "Experiment",
+    "Flow",
     "Kept",
     "Lesson",
     "OwnGpu",
     "OwnMachine",
     "Phase",
     "Point",
+    "Question",
     "Reader",
     "Rung",
     "Runner",
@@ -95,6 +102,7 @@ __all__ = [
     "answer_control",
     "answer_picture",
     "check_button",
+    "close_up",
     "cost_column",
     "curve",
     "doors",
@@ -120,11 +128,13 @@ __all__ = [
     "is_instructor",
     "is_ready",
     "kept_tapes",
+    "ledger_figure",
     "ledger_map",
     "legend",
     "legend_of",
     "lesson",
     "limits_table",
+    "line_figure",
     "lines_legend",
     "machine_control",
     "measured_gauges",
@@ -133,6 +143,7 @@ __all__ = [
     "next_lesson",
     "next_ready",
     "points_table",
+    "price_of",
     "progress_line",
     "recall",
     "recorded",
@@ -145,6 +156,7 @@ __all__ = [
     "sm_picture",
     "sm_pictures",
     "source_line",
+    "spent",
     "strip_svg",
     "sweep_points",
     "takeaway",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 import marimo as mo
 
@@ -10,6 +11,27 @@ from gpututor.page.parts import escape, html, markup
 from gpututor.store import Try
 
 NOTE = "Kept before anything runs, so that hindsight can't change it. A wrong guess costs nothing."
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a reader guesses: the key under which the guess is kept, the text, and the options.
+
+    Each option has a test: whether it is the answer if the run's outcome is this number.
+    """
+
+    key: str
+    text: str
+    options: Mapping[str, Callable[[float], bool]]
+
+    def answer(self, outcome: float) -> str:
+        """The option that fits an outcome of the run.
+
+        >>> tests = {"slower": lambda times: times < 1, "faster": lambda times: times >= 1}
+        >>> Question("bigger", "It gets…", tests).answer(2)
+        'faster'
+        """
+        return next(option for option, fits in self.options.items() if fits(outcome))
 
 
 def guess_control(

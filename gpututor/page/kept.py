@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import marimo as mo
 
@@ -18,10 +19,23 @@ from gpututor.results import StoredResult
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The files of a run's tapes by name, all readable. Without any, `trouble` says why if something went wrong."""
+    """The files of a run's tapes by name, all readable. Without any, `trouble` says why if something went wrong.
+
+    `result` is the run they are from; None where there are none.
+    """
 
     tapes: Mapping[str, Path] = field(default_factory=dict)
     trouble: str = ""
+    result: StoredResult | None = None
+
+    @property
+    def data(self) -> Mapping[str, Any]:
+        """What the experiment handed back; empty without a run."""
+        return self.result.data if self.result is not None else {}
+
+    def has(self, *names: str) -> bool:
+        """Whether the run left all of these tapes."""
+        return all(name in self.tapes for name in names)
 
     def instead(self, waiting: str) -> mo.Html:
         """What stands in the place of the results: `waiting` before a run, else what went wrong."""
@@ -44,4 +58,4 @@ def kept_tapes(result: StoredResult | None, phase: Phase) -> Kept:
             read_tape(path)
     except GpututorError as error:
         return Kept(trouble=f"What this run left can't be shown: {error}.")
-    return Kept(tapes)
+    return Kept(tapes, result=result) if tapes else Kept()

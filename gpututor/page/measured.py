@@ -54,7 +54,7 @@ class OwnGpu:
         """How far that run is."""
         return self.runner.get_shown if self.runner else lambda: READY
 
-    def buttons(self, phase: Phase, params: Mapping[str, Any], *, label: str) -> list[mo.ui.button]:
+    def buttons(self, phase: Phase, params: Mapping[str, Any]) -> list[mo.ui.button]:
         """The button that measures, with Stop beside it while it does; none without a GPU."""
         runner = self.runner
         if runner is None:
@@ -63,7 +63,7 @@ class OwnGpu:
             phase,
             lambda: runner.start(self.experiment, params, budget_s=BUDGET_S, kind="real"),
             runner.stop,
-            label=label,
+            label="Measure it on my GPU",
         )
 
     def section(

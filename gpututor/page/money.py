@@ -6,9 +6,11 @@ import math
 
 import marimo as mo
 
+from gpututor.cards import Machine
 from gpututor.charts import WORDS, css_fill
 from gpututor.ledger import IDLE, Account, Ledger
 from gpututor.page.parts import escape, html
+from gpututor.replay import Played
 from gpututor.text import dollars
 
 
@@ -37,3 +39,15 @@ def money(ledger: Ledger, usd: float | None, per: str, price: str) -> mo.Html:
         f'<section class="gt gt-money"><p><b>{escape(lost)}</b> of every <b>{escape(whole)}</b> buys waiting.</p>'
         f'<div class="gt-stack" role="img" aria-label="{escape(spoken)}">{bar}</div>{foot}</section>'
     )
+
+
+def price_of(machine: Machine) -> str:
+    """What an hour of a machine costs and on what basis, as one sentence; empty without a price."""
+    if machine.usd_per_hour is None:
+        return ""
+    return f"{machine.name} at {dollars(machine.usd_per_hour)} an hour, {machine.price_basis}."
+
+
+def spent(played: Played, usd: float | None, per: str) -> mo.Html:
+    """`money` for a run as its machine did it."""
+    return money(played.ledger, usd, per, price_of(played.machine))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import marimo as mo
@@ -34,10 +34,18 @@ class OwnMachine:
     """
 
     def __init__(self, store: Store, lesson: str, experiment: str) -> None:
-        self.found: Gpus = find_gpus()
         self.experiment, self.lesson = experiment, int(lesson)
-        self.device = "cuda" if self.found.names else "cpu"
         self.runner = Runner(store, f"{lesson}-measured")
+
+    @cached_property
+    def found(self) -> Gpus:
+        """This computer's GPUs, looked for when first asked for."""
+        return find_gpus()
+
+    @property
+    def device(self) -> str:
+        """What torch calls the thing it measures on."""
+        return "cuda" if self.found.names else "cpu"
 
     @property
     def get_phase(self) -> Callable[[], Phase]:
@@ -65,12 +73,10 @@ class OwnMachine:
             label="Measure it on my GPU" if self.device == "cuda" else "Measure it on my processor",
         )
 
-    def section(
-        self, buttons: Sequence[object], now: Shown, result: StoredResult | None, kept: Kept, what: str = "step"
-    ) -> mo.Html:
+    def section(self, buttons: Sequence[object], now: Shown, kept: Kept, what: str = "step") -> mo.Html:
         """The card to measure with, and below it each measured variant beside the same one simulated.
 
-        `result` and `kept` are those of the lesson's simulated run. What other machines recorded of the lesson stands
+        `kept` is what the lesson's simulated run left. What other machines recorded of the lesson stands
         below that, the reader's own recordings first.
         """
         why = "" if self.device == "cuda" else f"No GPU was found here, as {self.found.reason or 'none is listed'}. "
@@ -85,31 +91,29 @@ class OwnMachine:
         parts: list[object] = [panel]
         measured = self.runner.result
         if measured is not None and measured.data and now.phase not in UNDER_WAY:
-            parts.append(shown(lambda: _beside(measured, result, kept)))
-        parts += _recorded(self.lesson, result, kept)
+            parts.append(shown(lambda: _beside(measured, kept)))
+        parts += _recorded(self.lesson, kept)
         return html('<div class="gt gt-findings">', *parts, "</div>") if len(parts) > 1 else panel
 
 
-def _recorded(lesson: int, result: StoredResult | None, kept: Kept) -> list[object]:
+def _recorded(lesson: int, kept: Kept) -> list[object]:
     """What was recorded of the lesson's sweep elsewhere, a figure for each card; a damaged file is one sentence."""
     parts: list[object] = []
     for experiment in (each for each in EXPERIMENTS if each.lesson == lesson):
         for folder in recordings_dirs():
             found, sentences = read_of(folder, experiment)
-            parts += [shown(partial(_beside, each.result, result, kept, each)) for each in found]
+            parts += [shown(partial(_beside, each.result, kept, each)) for each in found]
             parts += [trouble_line(f"A recording can't be shown: {sentence}") for sentence in sentences]
     return parts
 
 
-def _beside(
-    measured: StoredResult, result: StoredResult | None, kept: Kept, recording: LessonRecording | None = None
-) -> mo.Html:
+def _beside(measured: StoredResult, kept: Kept, recording: LessonRecording | None = None) -> mo.Html:
     """A table of measured steps, beside the same card simulated where it is one that is listed."""
     data = measured.data
     card = find_card(data["gpu"]) if data["gpu"] else None
     expected: dict[str, Point] = {}
-    if card is not None and may_be_priced_on(result, card.name):
-        expected = {point.key: point for point in sweep_points(result, kept, machine_named(card.name))}
+    if card is not None and may_be_priced_on(kept.result, card.name):
+        expected = {point.key: point for point in sweep_points(kept, machine_named(card.name))}
     where = data["gpu"] or f"processor, {data.get('host') or 'of unknown make'}"
     source = f'<span class="gt-tag gt-measured">Measured</span> {escape(where)} · torch {escape(data["torch"])}'
     if recording is not None:

@@ -13,7 +13,6 @@ from gpututor.charts import running_mean
 from gpututor.page.kept import Kept
 from gpututor.page.parts import escape
 from gpututor.replay import Played, play_file
-from gpututor.results import StoredResult
 from gpututor.text import NBSP, dollars, duration, percent
 from gpututor.timeline import Label
 
@@ -105,9 +104,7 @@ def machine_control(chosen: str = "p3.2xlarge") -> mo.ui.dropdown:
     return mo.ui.dropdown(MACHINES, value=label, label="Simulated machine")
 
 
-def sweep_points(
-    result: StoredResult | None, kept: Kept, on: Machine, keys: Collection[str] | None = None
-) -> tuple[Point, ...]:
+def sweep_points(kept: Kept, on: Machine, keys: Collection[str] | None = None) -> tuple[Point, ...]:
     """Every variant of a finished run, priced on a machine; a variant whose memory its card hasn't got is trouble.
 
     With `keys` only these are priced, for a page that shows some of them first.
@@ -115,7 +112,7 @@ def sweep_points(
     Raises:
         TimelineError: a tape is gone or damaged.
     """
-    told: Sequence[Mapping[str, Any]] = result.data["points"] if result is not None and kept.tapes else ()
+    told: Sequence[Mapping[str, Any]] = kept.data["points"] if kept.tapes else ()
     return tuple(_point(each, kept, on) for each in told if keys is None or each["key"] in keys)
 
 

@@ -125,7 +125,7 @@ JOURNEYS = (
             Control("window of the timeline", press("timeline_head", "ArrowLeft", nth=1), "timeline"),
         ),
         ("knee", "timeline", "learning"),
-        ('batches:run", {}', 'batches:run", {"batches": [1, 8, 32], "n_epochs": 1}'),
+        ("guess.value, {})", 'guess.value, {"batches": [1, 8, 32], "n_epochs": 1})'),
     ),
     Journey(
         "04_one_step_after_another.py",

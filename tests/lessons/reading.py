@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PATHS = sorted((ROOT / "lessons").glob("[0-9]*.py"))
 SLOT = "\N{OBJECT REPLACEMENT CHARACTER}"  # stands for what a placeholder puts there
-MAKERS = re.compile(r"^(mo\.ui\.\w+|gt\.\w+_control|gt\.run_buttons)$")
+MAKERS = re.compile(r"^(mo\.ui\.\w+|\w+\.(\w+_controls?|\w+_buttons))$")
 FORMULA = re.compile(r"\$\$.*?\$\$|\$[^$\n]+\$", re.DOTALL)
 
 
@@ -64,7 +64,7 @@ class Notebook:
             for node in ast.walk(cell)
             if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
             if MAKERS.match(ast.unparse(node.value.func))
-            for target in node.targets
+            for target in targets(node)
             if isinstance(target, ast.Name)
         }
 
@@ -95,6 +95,12 @@ class Notebook:
         for node in ast.walk(self.tree):
             if isinstance(node, ast.JoinedStr | ast.Constant) and id(node) not in inside and " " in text(node).strip():
                 yield text(node)
+
+
+def targets(node: ast.Assign) -> Iterator[ast.expr]:
+    """What is assigned to, each name of a tuple for itself."""
+    for target in node.targets:
+        yield from target.elts if isinstance(target, ast.Tuple) else [target]
 
 
 def body(cell: ast.FunctionDef) -> list[ast.stmt]:

@@ -66,17 +66,17 @@ def page(notebook: Notebook, **defs: Any) -> tuple[dict[str, str], Mapping[str, 
 
 def started(notebook: Notebook) -> tuple[str, dict[str, Any]]:
     """The experiment that the lesson's button starts, and its parameters as the page passes them."""
-    (call,) = [call for cell in notebook.cells for call in calls(cell, "runner.start")]
+    (call,) = [call for cell in notebook.cells for call in calls(cell, "flow.run_buttons")]
     names: dict[str, Any] = {}
     exec(compile(ast.Module(notebook.setup.body, []), notebook.path.name, "exec"), names)
-    params = call.args[1:] or [word.value for word in call.keywords if word.arg == "params"]
+    experiment, params = names["flow"].experiment.run, call.args[2:]
     if not params:
-        return ast.literal_eval(call.args[0]), {}
+        return experiment, {}
     control = SimpleNamespace(value=None)
     named = {node.id for node in ast.walk(params[0]) if isinstance(node, ast.Name)} - set(names)
     controls = {each: first_value(notebook, each) or control for each in named}
     told = eval(compile(ast.Expression(params[0]), notebook.path.name, "eval"), names, controls)
-    return ast.literal_eval(call.args[0]), told
+    return experiment, told
 
 
 def first_value(notebook: Notebook, name: str) -> Any:
@@ -109,7 +109,7 @@ def cases(lesson: Lesson) -> dict[str, Any]:
     """Each exercise's case as the page drew it from the run, by number."""
     found = {}
     for cell in lesson.notebook.cells:
-        for call in calls(cell, "gt.exercise_card"):
+        for call in calls(cell, "flow.exercise_card"):
             one = eval(ast.unparse(call.args[0]), dict(lesson.names))
             found[one.number] = eval(ast.unparse(call.args[3]), dict(lesson.names))
     return found

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 import marimo as mo
 import pytest
@@ -84,7 +85,7 @@ def test_the_gallery_shows_the_question(notebook):
 
 @every_notebook
 def test_there_is_one_headline_and_no_second_one(notebook):
-    headers = [call for cell in notebook.cells for call in calls(cell, "gt.header", "gt.front_header")]
+    headers = [call for cell in notebook.cells for call in calls(cell, "flow.header", "gt.front_header")]
 
     assert len(headers) == 1
     assert not any(re.search("^ *# ", prose, re.MULTILINE) for prose in notebook.markdown().values())
@@ -182,15 +183,15 @@ def test_nobody_shouts(notebook):
 
 @every_lesson
 def test_the_run_opens_only_after_the_guess(notebook):
-    buttons = [call for cell in notebook.cells for call in calls(cell, "gt.run_buttons")]
+    buttons = [call for cell in notebook.cells for call in calls(cell, "flow.run_buttons")]
 
-    assert all("guess.value" in ast.unparse(call) for call in buttons)
+    assert all(ast.unparse(call.args[1]) == "guess.value" for call in buttons)
     assert buttons
 
 
 @every_lesson
 def test_each_option_can_be_the_answer_and_only_one_is(notebook, monkeypatch, tmp_path):
-    options = what_setup_defines(notebook, monkeypatch, tmp_path)["OPTIONS"]
+    options = what_setup_defines(notebook, monkeypatch, tmp_path)["flow"].question.options
     outcomes = [1e-5 * 1.1**k for k in range(200)]  # from a hundred-thousandth to more than a thousand
     fitting = [[option for option, fits in options.items() if fits(outcome)] for outcome in outcomes]
 
@@ -202,11 +203,11 @@ def test_every_lesson_is_walked_through_in_the_browser():
     assert [journey.file for journey in JOURNEYS] == [notebook.path.name for notebook in LESSONS]
 
 
-def what_setup_defines(notebook: Notebook, monkeypatch: pytest.MonkeyPatch, home) -> dict[str, object]:
+def what_setup_defines(notebook: Notebook, monkeypatch: pytest.MonkeyPatch, home) -> dict[str, Any]:
     """The names of a lesson's set-up cell, run without a page."""
     monkeypatch.setenv("GPUTUTOR_HOME", str(home))
     monkeypatch.setattr(mo, "query_params", dict)
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     exec(compile(ast.Module(notebook.setup.body, []), notebook.path.name, "exec"), names)
     return names
 
@@ -229,16 +230,18 @@ def test_a_lesson_has_one_or_two_exercises_and_one_is_about_the_readers_own_run(
 
 @every_lesson
 def test_the_page_shows_each_exercise(notebook):
-    shown = " ".join(ast.unparse(call) for cell in notebook.cells for call in calls(cell, "gt.exercise_card"))
+    shown = " ".join(ast.unparse(call) for cell in notebook.cells for call in calls(cell, "flow.exercise_card"))
 
     assert [name for name in exercises(notebook) if f"ex{notebook.number:02d}.{name}" not in shown] == []
 
 
 @every_lesson
-def test_two_questions_from_earlier_lessons_stand_there_while_it_runs(notebook):
-    shown = [ast.unparse(call) for cell in notebook.cells for call in calls(cell, "gt.recall")]
+def test_two_questions_from_earlier_lessons_stand_there_while_it_runs(notebook, monkeypatch, tmp_path):
+    shown = [ast.unparse(call) for cell in notebook.cells for call in calls(cell, "flow.recall")]
+    flow = what_setup_defines(notebook, monkeypatch, tmp_path)["flow"]
 
-    assert shown == [f"gt.recall(ex{notebook.number:02d}.RECALL)"]
+    assert shown == ["flow.recall(get_phase())"]
+    assert all(question in flow.recall("running").text for question, _ in module(notebook).RECALL)
     assert len(module(notebook).RECALL) == 2
 
 

@@ -105,7 +105,7 @@ def test_a_run_that_got_half_way_has_what_it_has():
 
 
 def test_without_a_run_there_is_nothing():
-    assert answers_of(None, Kept(), machine(DEFAULT_MACHINE)).watched == {}
+    assert answers_of(Kept(), machine(DEFAULT_MACHINE)).watched == {}
 
 
 def test_a_habit_is_told_with_what_it_costs():

@@ -108,7 +108,7 @@ def test_without_a_gpu_one_line_says_so_and_why(without_gpu):
 
 
 def test_without_a_gpu_there_is_no_button_and_no_run(without_gpu):
-    assert without_gpu.buttons("ready", {}, label="Measure") == []
+    assert without_gpu.buttons("ready", {}) == []
     assert without_gpu.get_phase() == "ready"
 
 

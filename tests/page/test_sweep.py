@@ -38,8 +38,8 @@ def result(tmp_path_factory):
 
 
 def points(result, name: str) -> dict[str, Point]:
-    kept = Kept({key: result.folder / file for key, file in result.data["tapes"].items()})
-    return {point.key: point for point in sweep_points(result, kept, machine_named(name))}
+    kept = Kept({key: result.folder / file for key, file in result.data["tapes"].items()}, result=result)
+    return {point.key: point for point in sweep_points(kept, machine_named(name))}
 
 
 def a_point(**changed) -> Point:

@@ -201,4 +201,4 @@ def test_a_cell_tells_its_title_where_the_page_is_narrow():
 
 
 def test_before_a_run_there_is_nothing():
-    assert tiny_of(None, Kept({}), machine(DEFAULT_MACHINE)).batches == []
+    assert tiny_of(Kept({}), machine(DEFAULT_MACHINE)).batches == []

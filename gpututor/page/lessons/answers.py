@@ -13,7 +13,6 @@ from gpututor.experiments.stopwatch import Stopwatch, stopwatch
 from gpututor.page.kept import Kept
 from gpututor.references import Reference, reference
 from gpututor.replay import SameMachine, read_tape
-from gpututor.results import StoredResult
 from gpututor.text import duration, percent
 from gpututor.timeline import Label, Origin
 
@@ -164,13 +163,13 @@ class Answers:
         return rows
 
 
-def answers_of(result: StoredResult | None, kept: Kept, on: Machine) -> Answers:
+def answers_of(kept: Kept, on: Machine) -> Answers:
     """What a run, finished or stopped half-way, has on a machine; without a run there are no variants.
 
     Raises:
         TimelineError: a tape is gone or damaged.
     """
-    told = [each for each in result.data["points"] if each["key"] in kept.tapes] if result and kept.tapes else []
+    told = [each for each in kept.data["points"] if each["key"] in kept.tapes] if kept.tapes else []
     watched = {}
     for each in told:
         path = kept.tapes[each["key"]]

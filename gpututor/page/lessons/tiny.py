@@ -15,7 +15,6 @@ from gpututor.experiments.ways import Way
 from gpututor.page.kept import Kept
 from gpututor.references import Reference, reference
 from gpututor.replay import SameMachine, read_tape
-from gpututor.results import StoredResult
 from gpututor.text import duration, percent
 from gpututor.timeline import Label, Origin
 
@@ -224,9 +223,9 @@ class Tiny:
         return rows
 
 
-def tiny_of(result: StoredResult | None, kept: Kept, on: Machine) -> Tiny:
+def tiny_of(kept: Kept, on: Machine) -> Tiny:
     """What a run, finished or stopped half-way, has on a machine; without a run there are no variants."""
-    told = [each for each in result.data["points"] if each["key"] in kept.tapes] if result and kept.tapes else []
+    told = [each for each in kept.data["points"] if each["key"] in kept.tapes] if kept.tapes else []
     return Tiny(
         on,
         Steps({each["key"]: kept.tapes[each["key"]] for each in told}, on),
