@@ -20,58 +20,46 @@ app = marimo.App(
 )
 
 with app.setup(hide_code=True):
-    from dataclasses import replace
-
     import marimo as mo
 
     from gpututor import page as gt
-    from gpututor.cards import DEFAULT_MACHINE, card
+    from gpututor.cards import card
     from gpututor.exercises import ex05
-    from gpututor.expect import around, compare
-    from gpututor.experiments.wider_or_deeper import (
-        ASKED_FACTOR,
-        BATCHES,
-        BENCHMARK_UNITS,
-        FACTORS,
-        TRAINED,
-        WAYS,
-        key_of,
-    )
-    from gpututor.jobs.tutorial import HIDDEN, TUTORIAL_STEPS
-    from gpututor.ledger import rows, waits
+    from gpututor.experiments.wider_or_deeper import BATCHES, TRAINED, WAYS
+    from gpututor.jobs.tutorial import HIDDEN
     from gpututor.lookup import machine_named
-    from gpututor.references import reference
+    from gpututor.page.lessons import sizes
     from gpututor.replay import play_file, with_card
-    from gpututor.store import Store
-    from gpututor.text import dollars, duration, percent
+    from gpututor.text import duration, percent
 
-    LESSON = gt.lesson(5)
     N_STEPS = 40
-    RENTED = machine_named(DEFAULT_MACHINE)
+    RENTED = machine_named()
     OTHER = with_card(RENTED, card("H100-SXM"))
-    MOST = FACTORS[-1]
-    QUESTION = (
-        f"His translator has one layer of {HIDDEN} units and reads one sentence a step. You double the units, or you "
-        "add a second layer. Which of the two keeps the V100 busier?"
+    flow = gt.Flow(
+        gt.lesson(5),
+        gt.Question(
+            "busier",
+            f"His translator has one layer of {HIDDEN} units and reads one sentence a step. You double the units, or "
+            "you add a second layer. Which of the two keeps the V100 busier?",
+            {
+                "the wider one, by far": lambda times: times >= 1.5,
+                "the wider one, by a little": lambda times: 1.05 <= times < 1.5,
+                "both the same": lambda times: 0.95 <= times < 1.05,
+                "the deeper one": lambda times: times < 0.95,
+            },
+        ),
+        gt.Experiment(
+            "gpututor.experiments.wider_or_deeper:run",
+            "Train translators of many sizes",
+            measure="gpututor.experiments.wider_or_deeper:measure",
+        ),
+        ex05,
     )
-    OPTIONS = {
-        "the wider one, by far": lambda times: times >= 1.5,
-        "the wider one, by a little": lambda times: 1.05 <= times < 1.5,
-        "both the same": lambda times: 0.95 <= times < 1.05,
-        "the deeper one": lambda times: times < 0.95,
-    }
-    GAUGES = {
-        "Busy": lambda point: point.busy_share,
-        "SM fill": lambda point: point.played.ledger.sm_fill_share,
-        "One step (ms)": lambda point: point.step_ns / 1e6,
-    }
-    store = Store(str(mo.query_params().get("learner") or ""))
 
 
 @app.cell(hide_code=True)
 def head():
-    gt.header(
-        LESSON,
+    flow.header(
         "The man with the rented V100 had one more question: if I add more layers, or more hidden nodes, should I "
         "expect the GPU's usage to go up? Each is a change of one line. Make both.",
     )
@@ -80,441 +68,225 @@ def head():
 
 @app.cell(hide_code=True)
 def states():
-    runner = gt.Runner(store, LESSON.key)
-    get_phase, get_shown = runner.get_phase, runner.get_shown
-    return get_phase, get_shown, runner
+    get_phase, get_shown, get_own_phase, get_own_shown = flow.states()
+    return get_own_phase, get_own_shown, get_phase, get_shown
 
 
 @app.cell(hide_code=True)
 def guess_controls(get_phase):
-    guess = gt.guess_control(
-        list(OPTIONS),
-        store.tries(LESSON.key, "busier"),
-        lambda choice: store.guess(LESSON.key, "busier", choice),
-        locked=get_phase() != "ready",
-    )
+    guess = flow.guess_control(get_phase())
     return (guess,)
 
 
 @app.cell(hide_code=True)
 def guess_card(answer, get_phase, guess):
-    (
-        gt.guess_card(QUESTION, guess)
-        if get_phase() == "ready"
-        else gt.guess_locked(QUESTION, store.tries(LESSON.key, "busier"), answer)
-    )
+    flow.guess_card(get_phase(), guess, answer)
     return
 
 
 @app.cell(hide_code=True)
-def run_controls(get_phase, guess, runner):
-    buttons = gt.run_buttons(
-        get_phase(),
-        lambda: runner.start("gpututor.experiments.wider_or_deeper:run", {"n_steps": N_STEPS}, budget_s=120),
-        runner.stop,
-        label="Train translators of many sizes",
-        open_to_run=guess.value is not None,
-    )
+def run_controls(get_phase, guess):
+    buttons = flow.run_buttons(get_phase(), guess.value, {"n_steps": N_STEPS})
     return (buttons,)
 
 
 @app.cell(hide_code=True)
-def run_panel(buttons, get_shown, guess, runner):
-    gt.run_panel(
-        buttons,
-        gt.progress_line(get_shown()),
-        machine=f"Simulated {RENTED.card.name} · {RENTED.name} · {dollars(RENTED.usd_per_hour)} an hour",
-        hint="" if guess.value else "Opens once you have guessed.",
-        trouble=runner.trouble or store.trouble,
-    )
+def run_panel(buttons, get_shown, guess):
+    flow.run_panel(buttons, get_shown(), guess.value)
     return
 
 
 @app.cell(hide_code=True)
 def recall(get_phase):
-    mo.stop(get_phase() not in ("ready", "queued", "running"))
-    gt.recall(ex05.RECALL)
+    flow.recall(get_phase())
     return
 
 
 @app.cell(hide_code=True)
-def kept_run(get_phase, runner):
-    kept = gt.kept_tapes(runner.result, get_phase())
-    return (kept,)
+def decide(get_phase):
+    kept = flow.kept(get_phase())
+    base, wide, deep = (play_file(kept.tapes[key], RENTED) if kept.has(*TRAINED) else None for key in TRAINED)
+    answer = flow.decide(wide.ledger.gpu_util_share / deep.ledger.gpu_util_share if base else None)
+    return answer, base, deep, kept, wide
 
 
 @app.cell(hide_code=True)
-def decide(kept):
-    answer = None
-    if set(TRAINED) <= set(kept.tapes):
-        _wide, _deep = (play_file(kept.tapes[key_of(way, 2)], RENTED).ledger for way in ("wide", "deep"))
-        _times = _wide.gpu_util_share / _deep.gpu_util_share
-        answer = next(option for option, fits in OPTIONS.items() if fits(_times))
-        store.reveal(LESSON.key, "busier")
-    return (answer,)
-
-
-@app.cell(hide_code=True)
-def result(answer, kept):
+def result(answer, base, deep, kept, wide):
     mo.stop(answer is None, kept.instead("The curve, the table and the timeline open after the run."))
-    base, wide, deep = (play_file(kept.tapes[key], RENTED) for key in TRAINED)
-    gt.gauges(base.ledger, f"as he ran it, {duration(base.step_ns)} a sentence")
-    return base, deep, wide
-
-
-@app.cell(hide_code=True)
-def surprise(answer, base, deep, wide):
-    _free = (
-        "and width comes free: the step is as long as before"
-        if wide.step_ns < 1.05 * base.step_ns
-        else f"and a step takes {duration(wide.step_ns)}"
-    )
-    mo.md(f"""
+    on = gt.machine_control()
+    _said = mo.md(f"""
     ## Busier: {answer}
 
     As he ran it, kernels run {percent(base.ledger.gpu_util_share)} of the time. With {2 * HIDDEN} units it is
-    {percent(wide.ledger.gpu_util_share)}, {_free}. With two layers it is {percent(deep.ledger.gpu_util_share)}, and a
-    step takes {duration(deep.step_ns)} instead of {duration(base.step_ns)}. Go on doubling.
+    {percent(wide.ledger.gpu_util_share)}, {sizes.free_said(base, wide)}. With two layers it is
+    {percent(deep.ledger.gpu_util_share)}, and a step takes {duration(deep.step_ns)} instead of
+    {duration(base.step_ns)}. Go on doubling.
     """)
-    return
-
-
-@app.cell(hide_code=True)
-def machine_choice(answer):
-    mo.stop(answer is None)
-    on = gt.machine_control()
+    gt.told(gt.gauges(base.ledger, f"as he ran it, {duration(base.step_ns)} a sentence"), _said)
     return (on,)
 
 
 @app.cell(hide_code=True)
 def other_choices():
-    batch = mo.ui.radio(
-        {"one sentence a step": BATCHES[0], f"{BATCHES[1]} sentences": BATCHES[1]},
-        value="one sentence a step",
-        inline=True,
-        label="Batch",
-    )
-    gauge = mo.ui.radio(list(GAUGES), value="Busy", inline=True, label="Gauge")
+    _batches = {"one sentence a step": BATCHES[0], f"{BATCHES[1]} sentences": BATCHES[1]}
+    batch = mo.ui.radio(_batches, value="one sentence a step", inline=True, label="Batch")
+    gauge = mo.ui.radio(list(sizes.GAUGES), value="Busy", inline=True, label="Gauge")
     return batch, gauge
 
 
 @app.cell(hide_code=True)
-def priced(batch, kept, on, runner):
-    machine = machine_named(on.value)
-    _keys = [key_of(way, factor, batch.value) for way in WAYS for factor in (1, *FACTORS)]
-    points = {point.key: point for point in gt.sweep_points(runner.result, kept, machine, _keys)}
-    whole = set(_keys) <= set(points)
-    source = replace(next(iter(points.values())).played.ledger.label, what="") if points else ""
-    return machine, points, source, whole
+def priced(batch, kept, on):
+    found = sizes.sizes_of(kept, machine_named(on.value), batch.value)
+    return (found,)
 
 
 @app.cell(hide_code=True)
-def curve_controls(batch, gauge, on, source):
-    mo.stop(not source)
-    gt.figure("The same translator, times as wide or as deep", source, on, batch, gauge)
+def curve_controls(batch, found, gauge, on):
+    gt.figure("The same translator, times as wide or as deep", found.source, on, batch, gauge)
     return
 
 
 @app.cell(hide_code=True)
-def curve(batch, gauge, points, source, whole):
-    mo.stop(not whole)
-    _lines = {
-        name: [(factor, GAUGES[gauge.value](points[key_of(way, factor, batch.value)])) for factor in (1, *FACTORS)]
-        for way, name in WAYS.items()
-    }
-    gt.figure(
+def curve(found, gauge):
+    mo.stop(not found.whole)
+    gt.line_figure(
         "",
-        source,
-        gt.lines_legend(list(_lines)),
-        gt.curve(
-            _lines,
-            x_title="times the tutorial's units or layers",
-            y_title=gauge.value,
-            kind="number" if "ms" in gauge.value else "share",
-            log_x=True,
-            named=False,
-        ),
+        found.source,
+        found.lines(gauge.value),
+        x_title="times the tutorial's units or layers",
+        y_title=gauge.value,
+        kind="number" if "ms" in gauge.value else "share",
+        log_x=True,
         joined=True,
     )
     return
 
 
 @app.cell(hide_code=True)
-def who_calls(batch, points, whole):
-    mo.stop(not whole)
-    _busy = {way: points[key_of(way, MOST, batch.value)].busy_share for way in WAYS}
-    _before = points[key_of("wide", 1, batch.value)].busy_share
-    _each = (
-        "the busy share hardly moves, as he was told"
-        if _busy["each"] < 1.25 * _before
-        else "the busy share goes up all the same"
-    )
-    mo.md(f"""
+def table(found):
+    mo.stop(not found.whole)
+    _said = mo.md(f"""
     ## More layers: it depends on who calls them
 
     He was told: more units raise it, more layers don't, because one waits for the other. With a call of its own for
-    each layer, {_each}: from {percent(_before)} to {percent(_busy["each"])} with {MOST} of them. Hand all to cuDNN in
-    one call and it is {percent(_busy["deep"])}. Make one layer {MOST} times as wide and it is {percent(_busy["wide"])}.
+    each layer, {found.layers_said} with {sizes.MOST} of them. Hand all to cuDNN in one call and it is
+    {percent(found.busy_share("deep"))}. Make one layer {sizes.MOST} times as wide and it is
+    {percent(found.busy_share("wide"))}.
     """)
+    gt.told(_said, found.cost_figure())
     return
 
 
 @app.cell(hide_code=True)
-def table(batch, points, source, whole):
-    mo.stop(not whole)
-    _shown = [points[key_of(way, factor, batch.value)] for factor in (2, MOST) for way in WAYS]
-    gt.figure(
-        "What it costs",
-        source,
-        gt.points_table(
-            [points[key_of("wide", 1, batch.value)], *_shown],
-            gt.STEP,
-            gt.BUSY,
-            gt.FILL,
-            gt.MFU,
-            gt.cost_column(TUTORIAL_STEPS, "All his sentences"),
-            first="Size",
-        ),
-        note=f"He trained on {TUTORIAL_STEPS:,} sentences. Every size reads and writes sentences of the same length.",
-        wide=True,
-    )
-    return
-
-
-@app.cell(hide_code=True)
-def why(batch, points, whole):
-    mo.stop(not whole)
-    _size = {
-        name: points[key_of(way, factor, batch.value)].played
-        for name, way, factor in (("base", "wide", 1), *((way, way, MOST) for way in WAYS))
-    }
-    _k = {name: duration(played.kernel_ns) for name, played in _size.items()}
-    _h = {name: duration(played.host_ns_per_launch) for name, played in _size.items()}
+def why(found):
+    mo.stop(not found.whole)
+    _k = {way: duration(found.played(way).kernel_ns) for way in WAYS}
+    _h = {way: duration(found.played(way).host_ns_per_launch) for way in WAYS}
     mo.md(f"""
     ## Why
 
     $$\\text{{busy}} \\approx \\frac{{k}}{{\\max(h, k)}}$$
 
-    with $k$ a kernel's time and $h$ the host's for a launch. Width makes kernels longer: from {_k["base"]} to
-    {_k["wide"]}. Layers make more of the same ({_k["each"]}), each with its launch, so both sides grow and the
-    quotient stays. One call for all layers saves Python's part: $h$ is {_h["deep"]} instead of {_h["each"]}.
+    with $k$ a kernel's time and $h$ the host's for a launch. Width makes kernels longer: from
+    {duration(found.played("wide", 1).kernel_ns)} to {_k["wide"]}. Layers make more of the same ({_k["each"]}), each
+    with its launch, so both sides grow and the quotient stays. One call for all layers saves Python's part: $h$ is
+    {_h["deep"]} instead of {_h["each"]}.
     """)
     return
 
 
 @app.cell(hide_code=True)
-def where_it_turns(answer, kept):
+def learned(answer, kept):
     mo.stop(answer is None)
-    _wide, _deep = (play_file(kept.tapes[key_of(way, 2)], OTHER).ledger for way in ("wide", "deep"))
-    _turned = _deep.gpu_util_share > _wide.gpu_util_share
-    _said = (
-        "the order turns: a kernel twice as wide takes hardly longer there, so layers win on the gauge"
-        if _turned
-        else "the order is the same"
-    )
-    _fill = (
-        "Look at SM fill, and the wider one is ahead again"
-        if _wide.sm_fill_share > _deep.sm_fill_share
-        else "SM fill agrees"
-    )
-    mo.md(f"""
+    _said = mo.md(f"""
     ## Where it turns
 
-    Put an H100 into the same machine, and {_said}: {percent(_deep.gpu_util_share)} with two layers,
-    {percent(_wide.gpu_util_share)} with {2 * HIDDEN} units. {_fill}: {percent(_wide.sm_fill_share)} against
-    {percent(_deep.sm_fill_share)}. Width stops being free where kernels take longer than the host. Choose a T4 above,
-    or {BATCHES[1]} sentences, and see the step grow.
+    Put an H100 into the same machine, and {sizes.turned_said(kept, OTHER)} Width stops being free where kernels take
+    longer than the host. Choose a T4 above, or {BATCHES[1]} sentences, and see the step grow.
     """)
+    gt.told(_said, sizes.learning(kept, RENTED, N_STEPS))
     return
 
 
 @app.cell(hide_code=True)
-def learned(answer, kept, runner):
-    mo.stop(answer is None)
-    _learners = gt.sweep_points(runner.result, kept, RENTED, TRAINED)
-    _tail = max(1, N_STEPS // 5)
-    _lines = {point.label: point.smooth(_tail) for point in _learners}
-    _target = max(points[-1][1] for points in _lines.values())
-    gt.figure(
-        "It really trains",
-        replace(_learners[0].played.ledger.label, what=f"loss, mean of the last {_tail} sentences"),
-        gt.lines_legend(list(_lines)),
-        gt.curve(_lines, x_title="seconds of training", kind="number", named=False),
-        gt.points_table(
-            _learners,
-            gt.WHOLE,
-            (f"Down to {_target:.2f}", lambda point: duration(point.reaches_ns(_target, _tail))),
-            (
-                "A thousand such runs",
-                lambda point: dollars(point.usd(1000 * point.reaches_ns(_target, _tail) / point.step_ns)),
-            ),
-            gt.HELD_OUT,
-            first="Size",
-        ),
-        note=f"{N_STEPS} sentences say who starts faster, not who translates better in the end.",
-    )
-    return
-
-
-@app.cell(hide_code=True)
-def which_control(whole):
-    mo.stop(not whole)
-    which = mo.ui.radio(
-        {
-            "as he ran it": ("wide", 1),
-            f"{2 * HIDDEN} units": ("wide", 2),
-            "2 layers": ("deep", 2),
-            "2 layers, a call each": ("each", 2),
-        },
-        value="as he ran it",
-        inline=True,
-        label="Size",
-    )
+def which_control(found):
+    mo.stop(not found.whole)
+    which = mo.ui.radio(sizes.LOOKED_AT, value=next(iter(sizes.LOOKED_AT)), inline=True, label="Size")
     return (which,)
 
 
 @app.cell(hide_code=True)
-def one_step(batch, points, which):
-    chosen = points[key_of(*which.value, batch.value)]
-    step = chosen.played.timeline
-    idle = tuple(waits(step))
-    jumps = gt.views(step, idle)
-    view = gt.view_control(jumps)
-    return chosen, idle, jumps, step, view
+def one_step(found, which):
+    chosen = found.point(*which.value)
+    close = gt.close_up(chosen.played, whole=True)
+    view = close.view_control()
+    return chosen, close, view
 
 
 @app.cell(hide_code=True)
-def window_slider(jumps, step, view):
-    window = gt.window_control(step, jumps[view.value])
+def timeline_head(close, view, which):
+    window = close.window_control(view.value)
+    close.head("One step", which, view, window)
     return (window,)
 
 
 @app.cell(hide_code=True)
-def timeline_head(idle, step, view, which, window):
-    gt.timeline_controls("One step", step, idle, mo.vstack([which, view]), window)
-    return
-
-
-@app.cell(hide_code=True)
-def timeline(idle, step, window):
-    gt.shown(lambda: gt.timeline_figure(step, idle, window.value))
+def timeline(close, window):
+    close.chart(window.value)
     return
 
 
 @app.cell(hide_code=True)
 def ledger(chosen):
-    _ledger = chosen.played.ledger
-    _why = {
-        "launch_overhead": f"{_ledger.n_kernels:,} kernels of {duration(chosen.played.kernel_ns)}; the host needs "
-        f"{duration(chosen.played.host_ns_per_launch)} to launch one.",
-    }
-    gt.figure("Ledger", _ledger.label, gt.waterfall(rows(_ledger), _why), wide=True)
+    gt.ledger_figure(chosen.played.ledger, sizes.launches_said(chosen.played))
     return
 
 
 @app.cell(hide_code=True)
-def seen_beside(kept):
-    _keys = [f"units_{units}" for units in BENCHMARK_UNITS]
-    mo.stop(not set(_keys) <= set(kept.tapes))
-    _few, _many = (play_file(kept.tapes[key], RENTED) for key in _keys)
-    _seen = reference("LSTM, 500 units against 100")
-    gt.figure(
-        "What others saw",
-        replace(_few.ledger.label, what="an LSTM called word by word"),
-        gt.expected_table(
-            [
-                (
-                    f"A step with {BENCHMARK_UNITS[1]} units, over one with {BENCHMARK_UNITS[0]}",
-                    compare(around(_seen.value, 0.1, _seen.unit, _seen.source), _many.step_ns / _few.step_ns),
-                )
-            ]
-        ),
-        note=f"Kernels run {percent(_few.ledger.gpu_util_share)} of the time with few units here and "
-        f"{percent(_many.ledger.gpu_util_share)} with many. In NervanaSystems/neon issue 323, a recurrent network at a "
-        "quarter got the same verdict: small layers, so Python is the limit; wider ones would load the card.",
-    )
+def elsewhere(kept):
+    mo.stop(not kept.has(*sizes.BENCHMARKS))
+    sizes.beside_benchmark(kept, RENTED)
     return
 
 
 @app.cell(hide_code=True)
-def own_machine():
-    own = gt.OwnMachine(store, LESSON.key, "gpututor.experiments.wider_or_deeper:measure")
-    get_own_phase, get_own_shown = own.get_phase, own.get_shown
-    return get_own_phase, get_own_shown, own
-
-
-@app.cell(hide_code=True)
-def own_controls(get_own_phase, own):
-    own_buttons = own.buttons(get_own_phase())
+def own_controls(get_own_phase):
+    own_buttons = flow.own_buttons(get_own_phase())
     return (own_buttons,)
 
 
 @app.cell(hide_code=True)
-def own_run(answer, get_own_shown, kept, own, own_buttons, runner):
-    mo.stop(answer is None)
-    own.section(own_buttons, get_own_shown(), runner.result, kept)
+def own_run(get_own_shown, kept, own_buttons):
+    flow.own_section(own_buttons, get_own_shown(), kept)
     return
 
 
 @app.cell(hide_code=True)
-def cost(chosen, machine):
-    _usd = chosen.usd(TUTORIAL_STEPS)
-    gt.money(
-        chosen.played.ledger,
-        _usd,
-        f"{TUTORIAL_STEPS:,} sentences, {chosen.label}, {duration(TUTORIAL_STEPS / chosen.samples_per_s * 1e9)}.",
-        "" if _usd is None else f"{machine.name} at {dollars(machine.usd_per_hour)} an hour, {machine.price_basis}.",
+def cost(chosen):
+    sizes.money(chosen)
+    return
+
+
+@app.cell(hide_code=True)
+def exercise_controls(kept, on):
+    case = sizes.asked_case(kept, machine_named(on.value))
+    widest, check_widest = flow.answer_controls(ex05.WIDEST, case)
+    combined, check_combined = flow.answer_controls(ex05.COMBINED, {})
+    return case, check_combined, check_widest, combined, widest
+
+
+@app.cell(hide_code=True)
+def exercises(case, check_combined, check_widest, combined, widest):
+    gt.told(
+        flow.exercise_card(ex05.WIDEST, widest, check_widest, case),
+        flow.exercise_card(ex05.COMBINED, combined, check_combined, {}),
     )
     return
 
 
 @app.cell(hide_code=True)
-def exercise_controls(kept, machine, runner):
-    _keys = [key_of("wide", factor) for factor in (1, *FACTORS[-2:], ASKED_FACTOR)]
-    _wide = {point.x: point for point in gt.sweep_points(runner.result, kept, machine, _keys)}
-    widest_case = {}
-    if len(_wide) == len(_keys):
-        _run_ns = {x: point.played.ledger.gpu_util_ns for x, point in _wide.items()}
-        widest_case = ex05.widest_case({x: point.step_ns for x, point in _wide.items()}, _run_ns)
-    combined_case = {}
-    widest = gt.answer_control(ex05.WIDEST, store, widest_case)
-    combined = gt.answer_control(ex05.COMBINED, store, combined_case)
-    check_widest, check_combined = gt.check_button(), gt.check_button()
-    return check_combined, check_widest, combined, combined_case, widest, widest_case
-
-
-@app.cell(hide_code=True)
-def widest_card(check_widest, widest, widest_case):
-    mo.stop(not widest_case)
-    gt.exercise_card(ex05.WIDEST, widest, check_widest, widest_case, store)
-    return
-
-
-@app.cell(hide_code=True)
-def combined_card(answer, check_combined, combined, combined_case):
-    mo.stop(answer is None)
-    gt.exercise_card(ex05.COMBINED, combined, check_combined, combined_case, store)
-    return
-
-
-@app.cell(hide_code=True)
-def takeaway(answer):
-    mo.stop(answer is None)
-    gt.takeaway("Width makes kernels longer and fills the card; depth makes more of them, each with its launch.")
-    return
-
-
-@app.cell(hide_code=True)
-def onward(answer):
-    mo.stop(answer is None)
-    gt.next_lesson(LESSON)
-    return
-
-
-@app.cell(hide_code=True)
-def instructors(answer):
-    mo.stop(answer is None or not gt.is_instructor())
-    gt.instructor_notes(ex05.NOTES)
+def ending(kept):
+    flow.ending(kept, "Width makes kernels longer and fills the card; depth makes more of them, each with its launch.")
     return
 
 

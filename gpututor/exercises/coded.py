@@ -44,11 +44,6 @@ class Launched:
         return max(copied, self.received_bytes or 0)
 
     @property
-    def n_syncs(self) -> int:
-        """How often the code waited for the card, the one at the end not counted."""
-        return max(0, sum(type(entry) is Sync for entry in self.tape.entries) - 1)
-
-    @property
     def n_waits(self) -> int:
         """How often the host waited for the card in any way: syncs, blocking copies, events; not the one at the end."""
         waits = sum(

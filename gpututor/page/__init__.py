@@ -39,7 +39,7 @@ from gpututor.page.links import address
 from gpututor.page.measured import OwnGpu, measured_gauges, measured_steps
 from gpututor.page.money import money, price_of, spent
 from gpututor.page.own import OwnMachine
-from gpututor.page.parts import html, shown, trouble_line
+from gpututor.page.parts import html, shown, told, trouble_line
 from gpututor.page.recorded import recorded
 from gpututor.page.run import ghost, progress_line, run_buttons, run_panel
 from gpututor.page.runner import Phase, Runner, Shown
@@ -163,6 +163,7 @@ __all__ = [
     "timeline_chart",
     "timeline_controls",
     "timeline_figure",
+    "told",
     "trouble_line",
     "two_bars",
     "unknown_bar",

@@ -48,6 +48,8 @@ def price_of(machine: Machine) -> str:
     return f"{machine.name} at {dollars(machine.usd_per_hour)} an hour, {machine.price_basis}."
 
 
-def spent(played: Played, usd: float | None, per: str) -> mo.Html:
-    """`money` for a run as its machine did it."""
+def spent(played: Played | None, usd: float | None, per: str) -> mo.Html:
+    """`money` for a run as its machine did it; nothing for one that its machine couldn't do."""
+    if played is None:
+        return html()
     return money(played.ledger, usd, per, price_of(played.machine))

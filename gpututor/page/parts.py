@@ -7,7 +7,7 @@ from html import escape
 
 import marimo as mo
 
-__all__ = ["escape", "html", "markdown", "markup", "shown", "trouble_line"]
+__all__ = ["escape", "html", "markdown", "markup", "shown", "told", "trouble_line"]
 
 
 def markup(part: object) -> str:
@@ -18,6 +18,11 @@ def markup(part: object) -> str:
 def html(*parts: object) -> mo.Html:
     """The parts one after the other as something that marimo shows."""
     return mo.Html("".join(markup(part) for part in parts))
+
+
+def told(*parts: object) -> mo.Html:
+    """Prose (`mo.md`) and the figures that go with it, as one; prose keeps the narrow column beside a wide figure."""
+    return html(*(f'<div class="gt-told">{markup(part)}</div>' for part in parts if part))
 
 
 def markdown(text: str) -> str:

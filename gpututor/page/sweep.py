@@ -10,6 +10,7 @@ import marimo as mo
 
 from gpututor.cards import Machine
 from gpututor.charts import running_mean
+from gpututor.lookup import machine_named
 from gpututor.page.kept import Kept
 from gpututor.page.parts import escape
 from gpututor.replay import Played, play_file
@@ -91,6 +92,10 @@ class Point:
         means = running_mean([one for one in self.losses if one is not None], tail)
         return next((k * self.step_ns for k, mean in means[tail - 1 :] if mean <= loss), None)
 
+    def takes_ns(self, n_samples: float) -> float:
+        """Nanoseconds that so many samples take on the machine; infinite where it doesn't fit."""
+        return self.step_ns * n_samples / (self.n_samples or 1)
+
     def usd(self, n_samples: float) -> float | None:
         """What so many samples cost on the machine; None without a price or where it doesn't fit."""
         if self.played is None or self.played.machine.usd_per_hour is None:
@@ -114,6 +119,15 @@ def sweep_points(kept: Kept, on: Machine, keys: Collection[str] | None = None) -
     """
     told: Sequence[Mapping[str, Any]] = kept.data["points"] if kept.tapes else ()
     return tuple(_point(each, kept, on) for each in told if keys is None or each["key"] in keys)
+
+
+def points_where_run(kept: Kept) -> tuple[Point, ...]:
+    """Every variant on the machine that the run had, for a run whose host was this computer; none without a run.
+
+    Raises:
+        TimelineError: a tape is gone or damaged.
+    """
+    return sweep_points(kept, machine_named(kept.data["machine"])) if kept.tapes else ()
 
 
 def _point(told: Mapping[str, Any], kept: Kept, on: Machine) -> Point:

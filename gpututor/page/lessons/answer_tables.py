@@ -39,7 +39,16 @@ AROUND_NS = 150_000  # of the window on what follows an answer: some ten launche
 UNCHANGED = 0.03  # where they saw no change at all
 
 
-def loop_picture(lines: Sequence[str]) -> str:
+LOOP = (
+    "batch.to(device)",
+    "loss = model(batch)",
+    "loss.backward()",
+    "optimizer.step()",
+    "print(loss.item())",
+)
+
+
+def loop_picture(lines: Sequence[str] = LOOP) -> str:
     """The question as a picture: the lines of a loop, a bar beside each, the last one hatched with a question mark."""
     rows = "".join(
         f'<div style="display:grid;grid-template-columns:12.7rem 1fr;gap:.8rem;align-items:center;min-height:1.7rem">'

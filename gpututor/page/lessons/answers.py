@@ -13,7 +13,7 @@ from gpututor.experiments.stopwatch import Stopwatch, stopwatch
 from gpututor.page.kept import Kept
 from gpututor.references import Reference, reference
 from gpututor.replay import SameMachine, read_tape
-from gpututor.text import duration, percent
+from gpututor.text import dollars, duration, percent
 from gpututor.timeline import Label, Origin
 
 NOTHING = 0.005  # a step that is longer by less than half a percent is called as long
@@ -50,6 +50,16 @@ class Answers:
     def step_ns(self, key: str) -> float:
         """Mean wall time of a step."""
         return self.watched[key].step_ns
+
+    def usd(self, key: str, n_steps: int) -> float | None:
+        """What so many steps cost on this machine; None without a price."""
+        rate = self.machine.usd_per_hour
+        return None if rate is None else n_steps * self.step_ns(key) / 3600e9 * rate
+
+    def for_usd(self, key: str, n_steps: int) -> str:
+        """The same in words that go on a sentence; empty without a price."""
+        usd = self.usd(key, n_steps)
+        return "" if usd is None else f", for {dollars(usd)}"
 
     def saved_share(self, slow: str, fast: str) -> float:
         """The share of the slow one's step that the fast one does without; negative where it is the slower one."""

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gpututor.experiments.feeds import enough_workers, law_ns
-from gpututor.page.sweep import Point
+from gpututor.page.kept import Kept
+from gpututor.page.sweep import Point, points_where_run
 from gpututor.replay import Played
 from gpututor.text import duration, percent, quantity
 from gpututor.timeline import Label
@@ -228,6 +229,15 @@ def feeding_in(points: Sequence[Point], data: Mapping[str, Any]) -> Feeding:
     """What a run's points and data say; a run that was stopped has fewer points."""
     ran = {point.key: point for point in points if point.played is not None}
     return Feeding(ran, {told["key"]: told for told in data.get("points", ())}, data)
+
+
+def feeding_of(kept: Kept) -> Feeding:
+    """The same from what a run left.
+
+    Raises:
+        TimelineError: a tape is gone or damaged.
+    """
+    return feeding_in(points_where_run(kept), kept.data)
 
 
 def _cores(n: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpututor.page.lessons.feeding import Feeding
-from gpututor.page.sweep import Column, Point
+from gpututor.page.sweep import Column, Point, points_table
 from gpututor.references import Reference, reference
 from gpututor.text import duration
 
@@ -33,6 +33,12 @@ def epoch_columns(feeding: Feeding) -> tuple[Column, Column]:
         return duration(feeding.pause_ns(point.key))
 
     return ("To the first batch", first), ("In later epochs", later)
+
+
+def starts_table(feeding: Feeding) -> str:
+    """Each way to start workers, anew each epoch or once, with what an epoch waits for them; as HTML."""
+    ways = [feeding.points[f"{method}-{way}"] for method in feeding.starts for way in ("anew", "stay")]
+    return points_table(ways, *epoch_columns(feeding), first="Start")
 
 
 def thread_rows(feeding: Feeding) -> list[tuple[Reference, float | None]]:

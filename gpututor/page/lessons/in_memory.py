@@ -10,10 +10,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gpututor.cards import card
 from gpututor.experiments.data_in_memory import BATCH, GROUPS
-from gpututor.page.sweep import Point
+from gpututor.lookup import machine_named
+from gpututor.page.kept import Kept
+from gpututor.page.step_bars import step_bars
+from gpututor.page.sweep import Point, points_where_run
 from gpututor.references import Reference, reference
-from gpututor.replay import Played
+from gpututor.replay import Played, play_file, with_card
 from gpututor.text import duration, percent
 from gpututor.timeline import Activity, Label
 
@@ -96,6 +100,15 @@ class Found:
         """By how much one worker lengthens a step whose batches take no work."""
         return max(0.0, self.step_ns("batch-1") - self.step_ns("batch-0"))
 
+    def elsewhere_bars(self) -> list[str]:
+        """The same habit in other places, group by group, as HTML."""
+
+        def said(point: Point) -> str:
+            return f"busy {percent(point.busy_share or 0)}, last loss {point.last_loss:.4f}"
+
+        groups = ("samplers", "arrays", "texts", "files")
+        return [step_bars(self.group(group), said, heading=group.capitalize()) for group in groups]
+
     # --- sentences ---------------------------------------------------------------------------------------------------
 
     @property
@@ -166,6 +179,24 @@ def found_in(points: Sequence[Point], data: Mapping[str, Any]) -> Found:
     noise = [told["mean_step_ns"] / told["step_ns"] for told in data["points"]]
     ran = {point.key: point for point in points if point.played is not None}
     return Found(ran, data.get("loops") or {}, statistics.median(noise) if noise else None)
+
+
+def found_of(kept: Kept) -> Found:
+    """The same from what a run left; nothing without one.
+
+    Raises:
+        TimelineError: a tape is gone or damaged.
+    """
+    return found_in(points_where_run(kept), kept.data) if kept.tapes else Found({}, {}, None)
+
+
+def with_h100_ns(kept: Kept, key: str) -> float:
+    """A variant's step with an H100 in the machine that the run had.
+
+    Raises:
+        TimelineError: its tape is gone or damaged.
+    """
+    return play_file(kept.tapes[key], with_card(machine_named(kept.data["machine"]), card("H100-SXM"))).step_ns
 
 
 def _compared(new_ns: float, old_ns: float) -> str:

@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gpututor.cards import Machine
+from gpututor.charts import running_mean
 from gpututor.exercises.arrivals import exposed_ns
 from gpututor.experiments.preparing import COPIES, WHO
 from gpututor.ledger import Account
-from gpututor.page.sweep import Column, Point
+from gpututor.page.kept import Kept
+from gpututor.page.sweep import Column, Point, points_where_run, sweep_points
 from gpututor.references import Reference, reference
 from gpututor.replay import Played
 from gpututor.text import duration, percent
@@ -97,6 +100,22 @@ class Found:
             "picture fits into the processor's caches, a batch doesn't."
         )
 
+    def learned_lines(self) -> dict[str, list[tuple[float, float]]]:
+        """Step and loss in training, the mean of five steps, with augmentation and without."""
+        named = {"augmented": "card", "not augmented": "nobody"}
+        losses = {name: [loss for loss in self.points[key].losses if loss is not None] for name, key in named.items()}
+        return {name: running_mean(each, 5) for name, each in losses.items()}
+
+    @property
+    def others_said(self) -> str:
+        """Two public threads in words, with the same numbers of this run."""
+        return (
+            "pytorch/vision#483: the card is busier without augmentation; here "
+            f"{percent(self.busy_share('nobody'))}. pytorch/pytorch#48065: non_blocking seems to do nothing; unless "
+            f"memory is pinned, so it is here: {duration(self.step_ns('asked'))} with it, "
+            f"{duration(self.step_ns('copy'))} without."
+        )
+
     @property
     def learned_said(self) -> str:
         """How the losses of those that augment agree, and what leaving it out does."""
@@ -181,6 +200,17 @@ def found_in(points: Sequence[Point], data: Mapping[str, Any]) -> Found:
     """The points of a run and what its data say beside them."""
     held_out = {told["key"]: told.get("held_out") for told in data["points"]}
     return Found({point.key: point for point in points}, held_out)
+
+
+def found_of(kept: Kept, on: Machine | None = None) -> Found:
+    """The same from what a run left, on its own machine or another; nothing without a run.
+
+    Raises:
+        TimelineError: a tape is gone or damaged.
+    """
+    if not kept.tapes:
+        return NOTHING
+    return found_in(points_where_run(kept) if on is None else sweep_points(kept, on), kept.data)
 
 
 def whole(found: Found) -> bool:

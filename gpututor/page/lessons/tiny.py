@@ -15,11 +15,12 @@ from gpututor.experiments.ways import Way
 from gpututor.page.kept import Kept
 from gpututor.references import Reference, reference
 from gpututor.replay import SameMachine, read_tape
-from gpututor.text import duration, percent
+from gpututor.text import dollars, duration, percent
 from gpututor.timeline import Label, Origin
 
 SMOOTH = 20  # steps in a mean of losses; as many are left out at the start
 HELPS = 1.05  # as fast as it is, or less than a twentieth faster: no help that one would notice
+NAMED = {way.value: way.key for way in Way}
 FASTER = (Way.SCRIPT, Way.COMPILED, Way.GRAPH, Way.BOTH)
 
 
@@ -82,6 +83,24 @@ class Tiny:
     def times(self, way: Way, batch: int) -> float:
         """How many times as fast as the step as it is."""
         return self.at(Way.EAGER, batch).step_ns / self.at(way, batch).step_ns
+
+    def usd(self, way: Way, batch: int, n_steps: int) -> float | None:
+        """What so many steps cost on this machine; None without a price."""
+        rate = self.machine.usd_per_hour
+        return None if rate is None else n_steps * self.at(way, batch).step_ns / 3600e9 * rate
+
+    def graph_said(self, n_steps: int) -> str:
+        """What so many steps of one sample take as a graph, cost where there is a price, and spare."""
+        usd = self.usd(Way.GRAPH, 1, n_steps)
+        took = duration(n_steps * self.at(Way.GRAPH, 1).step_ns)
+        cost = "" if usd is None else f" and costs {dollars(usd)}"
+        return f"{took}{cost}, {percent(max(0.0, 1 - 1 / self.times(Way.GRAPH, 1)))} less"
+
+    def paid_steps_ns(self) -> dict[int, tuple[float, float]]:
+        """By batch, above one: a step as it is and a compiled one."""
+        ways = (Way.EAGER, Way.COMPILED)
+        pairs = {n: [self.at(way, n).step_ns for way in ways] for n in self.batches if n > 1}
+        return {n: (plain, compiled) for n, (plain, compiled) in pairs.items()}
 
     # --- compiling ---------------------------------------------------------------------------------------------------
 
