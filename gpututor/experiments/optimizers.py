@@ -8,79 +8,67 @@ from typing import TYPE_CHECKING, Any
 
 from gpututor.experiments import sweeps
 from gpututor.experiments.sweeps import Step, Variant
+from gpututor.jobs.rules import Rule, Way
 from gpututor.progress import Progress
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-    from gpututor.jobs.updates import Rule, Way
-
-RULES = ("sgd", "momentum", "adam", "adamw")
-WAYS = ("loop", "foreach", "fused")
 N_NUMBERS = 10_500_000  # 3,000 tensors of 3,500 numbers, as in pytorch issue 3929
 PIECES = (1, 30, 300, 3000)
-PIECES_OF_RULES = 300  # where all rules are compared
-LEARNED = tuple((rule, "fused") for rule in RULES)
-ALSO = (("momentum", "loop"), ("adam", "loop"), ("adam", "foreach"))
-N_SAME = 6  # steps of those that only have to agree with the learned ones
-BATCHES = (4, 64)
+COMPARED = 300  # tensors, where all rules are compared
+LEARNED = tuple((rule, Way.FUSED) for rule in Rule)
+ALSO = ((Rule.MOMENTUM, Way.LOOP), (Rule.ADAM, Way.LOOP), (Rule.ADAM, Way.FOREACH))
+N_SAME = 6  # steps of those, which only have to agree with the learned ones
+BATCHES = (4, 64)  # pictures a step of ResNet-50
 ROWS = (10_000, 100_000, 1_000_000)
 N_LEARNED, N_READ = 160, 60
 RUN_ON = "H100-SXM"  # its memory holds all of it; the page prices what was done on any other card
 
 
-def _job(rule: str, way: str) -> tuple[Rule, Way]:
-    from gpututor.jobs.updates import Rule, Way
-
-    return Rule[rule.upper()], Way[way.upper()]
-
-
-def _words(rule: str, way: str) -> str:
-    from gpututor.jobs.updates import Rule, Way
-
-    return f"{Rule[rule.upper()].value}, {Way[way.upper()].value}"
+def pieces_key(rule: Rule, way: Way, n_pieces: int) -> str:
+    """Names an update alone."""
+    return f"pieces-{rule.key}-{way.key}-{n_pieces}"
 
 
-def pieces(rule: str, way: str, n_pieces: int, device: torch.device) -> Step:
+def deep_key(rule: Rule, way: Way) -> str:
+    """Names a training of the deep network."""
+    return f"deep-{rule.key}-{way.key}"
+
+
+def resnet_key(way: Way, batch: int) -> str:
+    """Names a step of ResNet-50."""
+    return f"resnet-{way.key}-{batch}"
+
+
+def rows_key(n_rows: int, *, sparse: bool) -> str:
+    """Names a training of the table."""
+    return f"rows-{'sparse' if sparse else 'dense'}-{n_rows}"
+
+
+def pieces(rule: Rule, way: Way, n_pieces: int, device: torch.device) -> Step:
     """Updates alone, of the same parameters in so many tensors."""
     from gpututor.jobs.updates import PiecesJob
 
-    return PiecesJob(device, *_job(rule, way), N_NUMBERS, n_pieces).step
+    return PiecesJob(device, rule, way, N_NUMBERS, n_pieces)
 
 
-class Learning:
-    """The deep network, or the table with `n_rows`, as a step that can be asked what it learned."""
-
-    def __init__(self, job: Any) -> None:
-        self._job = job
-
-    def __call__(self, k: int) -> Tensor:
-        """Train on batch number `k`; its loss stays on the device."""
-        loss: Tensor = self._job.step(k)
-        return loss
-
-    def held_out(self) -> float:
-        """The loss on samples that it never saw."""
-        loss: float = self._job.held_out()
-        return loss
-
-
-def deep(rule: str, way: str, device: torch.device) -> Step:
+def deep(rule: Rule, way: Way, device: torch.device) -> Step:
     """The deep network."""
     from gpututor.jobs.updates import DeepJob
 
-    return Learning(DeepJob(device, *_job(rule, way)))
+    return DeepJob(device, rule, way)
 
 
 def rows(n_rows: int, sparse: bool, device: torch.device) -> Step:
     """The table, updated whole or by the named rows."""
     from gpututor.jobs.updates import RowsJob
 
-    return Learning(RowsJob(device, n_rows, sparse=sparse))
+    return RowsJob(device, n_rows, sparse=sparse)
 
 
-def resnet50(way: str, batch: int, device: torch.device) -> Step:
+def resnet50(way: Way, batch: int, device: torch.device) -> Step:
     """A training step of ResNet-50 on random pictures, with Adam."""
     import torch
     from torch import nn
@@ -89,7 +77,7 @@ def resnet50(way: str, batch: int, device: torch.device) -> Step:
     from gpututor.workloads.vision.resnets import ResNet50
 
     net = ResNet50().to(device)
-    adam = optimizer(*_job("adam", way), net.parameters())
+    adam = optimizer(Rule.ADAM, way, net.parameters())
     pictures = torch.randn(batch, 3, 224, 224, device=device)
     kinds = torch.randint(0, 1000, (batch,), device=device)
 
@@ -104,13 +92,13 @@ def resnet50(way: str, batch: int, device: torch.device) -> Step:
 
 
 def _pieces(counts: Sequence[int]) -> list[Variant]:
-    asked = [("adam", way, n) for way in WAYS for n in counts]
-    if PIECES_OF_RULES in counts:
-        asked += [(rule, way, PIECES_OF_RULES) for rule in RULES if rule != "adam" for way in WAYS]
+    asked = [(Rule.ADAM, way, n) for way in Way for n in counts]
+    if COMPARED in counts:
+        asked += [(rule, way, COMPARED) for rule in Rule if rule is not Rule.ADAM for way in Way]
     return [
         Variant(
-            f"pieces-{rule}-{way}-{n}",
-            f"{n:,} tensors, {_words(rule, way)}" if n > 1 else f"1 tensor, {_words(rule, way)}",
+            pieces_key(rule, way, n),
+            f"{n:,} tensor{'s' if n > 1 else ''}, {rule.value}, {way.value}",
             partial(pieces, rule, way, n),
             n,
             1,
@@ -126,7 +114,16 @@ def _deep(n_learned: int) -> list[Variant]:
     from gpututor.jobs.updates import BATCH
 
     return [
-        Variant(f"deep-{rule}-{way}", _words(rule, way), partial(deep, rule, way), None, BATCH, n, 0, n_kept=2)
+        Variant(
+            deep_key(rule, way),
+            f"{rule.value}, {way.value}",
+            partial(deep, rule, way),
+            None,
+            BATCH,
+            n,
+            0,
+            n_kept=2,
+        )
         for asked, n in ((LEARNED, n_learned), (ALSO, min(N_SAME, n_learned)))
         for rule, way in asked
     ]
@@ -134,21 +131,32 @@ def _deep(n_learned: int) -> list[Variant]:
 
 def _resnets(batches: Sequence[int]) -> list[Variant]:
     return [
-        Variant(f"resnet-{way}-{n}", f"{n} pictures, {_words('adam', way)}", partial(resnet50, way, n), n, n, 2, 1, False)
+        Variant(
+            resnet_key(way, n),
+            f"{n} pictures, {way.value}",
+            partial(resnet50, way, n),
+            n,
+            n,
+            1,
+            1,
+            numerics=False,
+        )
         for n in batches
-        for way in ("loop", "fused")
+        for way in (Way.LOOP, Way.FUSED)
     ]
 
 
 def _rows(sizes: Sequence[int], n_read: int) -> list[Variant]:
-    small = sizes[0]
+    from gpututor.jobs.updates import ROWS_BATCH
+
+    small = min(sizes)
     return [
         Variant(
-            f"rows-{'sparse' if sparse else 'dense'}-{n}",
+            rows_key(n, sparse=sparse),
             f"{n:,} rows, {'SparseAdam' if sparse else 'Adam'}",
             partial(rows, n, sparse),
             n,
-            128,
+            ROWS_BATCH,
             n_read if n == small else 2,
             0 if n == small else 1,
             numerics=sparse or n == small,  # what is in a sparse gradient can't be followed by shapes
@@ -178,7 +186,7 @@ def run(progress: Progress, *, machine: str = RUN_ON, **chosen: Any) -> dict[str
 def measure(progress: Progress, *, device: str = "cuda") -> dict[str, Any]:
     """The same on this computer's GPU; on a processor fewer tensors, and the two networks that it can train."""
     if device == "cpu":
-        chosen = [*_pieces((1, 300)), *_deep(20), *_rows(ROWS[:2], 20)]
+        chosen = [*_pieces((1, COMPARED)), *_deep(20), *_rows(ROWS[:2], 20)]
     else:
         chosen = variants(n_learned=20, n_read=20)
     return sweeps.measure(progress, chosen, what="lesson 12, optimizers", device=device, n_steps=10)

@@ -7,46 +7,20 @@ samples that each name a few rows of a table.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from enum import Enum
 from functools import lru_cache
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - torch's own habit
 from torch import Tensor, nn
 
+from gpututor.jobs.rules import Rule, Way
 from gpututor.jobs.shapes import KINDS, draw
 
 SIDE = 16  # pixels along a side of a drawn shape
 N_PICTURES, N_HELD_OUT = 8192, 1024
 WIDTH, DEPTH, BATCH = 64, 16, 64
 N_NAMED, N_USED = 8, 4096  # rows that a sample names, and rows that are named at all
-
-
-class Rule(Enum):
-    """What an optimizer does with a gradient; the value is what a reader sees."""
-
-    SGD = "SGD"
-    MOMENTUM = "momentum"
-    ADAM = "Adam"
-    ADAMW = "AdamW"
-
-    @property
-    def key(self) -> str:
-        """Names its files."""
-        return self.name.lower()
-
-
-class Way(Enum):
-    """How torch goes through the parameters; the value is what a reader sees."""
-
-    LOOP = "a loop"
-    FOREACH = "foreach"
-    FUSED = "fused"
-
-    @property
-    def key(self) -> str:
-        """Names its files."""
-        return self.name.lower()
+ROWS_BATCH, ROW = 128, 64  # samples a step, and numbers in a row of the table
 
 
 RATES = {Rule.SGD: 0.1, Rule.MOMENTUM: 0.03, Rule.ADAM: 0.002, Rule.ADAMW: 0.002}
@@ -59,13 +33,14 @@ def optimizer(rule: Rule, way: Way, parameters: Iterable[Tensor], rate: float | 
 
     Without a `rate` it is the one of `RATES`.
     """
-    flags = {"foreach": way is Way.FOREACH, "fused": way is Way.FUSED}
+    each, fused = way is Way.FOREACH, way is Way.FUSED
     lr = RATES[rule] if rate is None else rate
     if rule is Rule.ADAM:
-        return torch.optim.Adam(parameters, lr, **flags)
+        return torch.optim.Adam(parameters, lr, foreach=each, fused=fused)
     if rule is Rule.ADAMW:
-        return torch.optim.AdamW(parameters, lr, weight_decay=DECAY, **flags)
-    return torch.optim.SGD(parameters, lr, momentum=MOMENTUM if rule is Rule.MOMENTUM else 0.0, **flags)
+        return torch.optim.AdamW(parameters, lr, weight_decay=DECAY, foreach=each, fused=fused)
+    momentum = MOMENTUM if rule is Rule.MOMENTUM else 0.0
+    return torch.optim.SGD(parameters, lr, momentum=momentum, foreach=each, fused=fused)
 
 
 class PiecesJob:
@@ -77,7 +52,7 @@ class PiecesJob:
             piece.grad = torch.zeros_like(piece)
         self._optimizer = optimizer(rule, way, pieces)
 
-    def step(self, _k: int) -> None:
+    def __call__(self, _k: int) -> None:
         """Update all pieces."""
         self._optimizer.step()
 
@@ -117,7 +92,7 @@ class DeepJob:
         self._device, self._pictures, self._kinds = device, pictures.to(device), kinds.to(device)
         self._order = torch.randperm(N_PICTURES, generator=torch.Generator().manual_seed(1)).to(device)
 
-    def step(self, k: int) -> Tensor:
+    def __call__(self, k: int) -> Tensor:
         """Train on the k-th batch; its mean loss, left on the device."""
         at = k * BATCH % N_PICTURES
         chosen = self._order[at : at + BATCH]
@@ -148,7 +123,9 @@ class RowsJob:
     by Adam in both. Sets torch's global seed.
     """
 
-    def __init__(self, device: torch.device, n_rows: int, *, sparse: bool, batch: int = 128, width: int = 32) -> None:
+    def __init__(
+        self, device: torch.device, n_rows: int, *, sparse: bool, batch: int = ROWS_BATCH, width: int = ROW
+    ) -> None:
         torch.manual_seed(0)
         with device:  # a large table is never made on the host
             self.table = nn.Embedding(n_rows, width, sparse=sparse)
@@ -166,7 +143,7 @@ class RowsJob:
     def _loss(self, named: Tensor, kinds: Tensor) -> Tensor:
         return F.cross_entropy(self.last(self.table(named).mean(1)), kinds)
 
-    def step(self, k: int) -> Tensor:
+    def __call__(self, k: int) -> Tensor:
         """Train on the k-th batch; its mean loss, left on the device."""
         at = k * self._batch % self._named.shape[0]
         for each in self._optimizers:
