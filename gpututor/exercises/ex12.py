@@ -20,8 +20,8 @@ __all__ = ["ALLOWED", "FEW", "NOTES", "RECALL", "case_allowed", "case_few"]
 TOLERANCE = 0.05
 RECALL = (
     (
-        "A step launches a thousand small kernels. What sets its pace, and what would spare it?",
-        "The host, op by op. Fewer calls with more in each: compiled code, or a graph.",
+        "A step of many small kernels is made of half as many bits. Why may it get slower?",
+        "The host sets its pace, and each cast is one more launch. Bits only help a card that is busy.",
     ),
     (
         "The loss is read after every step. What does that cost?",
@@ -33,7 +33,7 @@ NOTES = (
     "of parameters for the cost; it is the number of tensors until the card is full. People who switch to SGD to save "
     "time: fused, the rules cost nearly the same. **Discuss**: bytes. Adam's state is twice the model, and foreach "
     "wants one more model for a moment. **Simulated**: torch's counting of steps on the host is left out; the fused "
-    "kernel runs at the card's usual bandwidth, where pull request 117872 saw less on an H100; a wait in SparseAdam is short. "
+    "kernel runs at the card's usual bandwidth, where pull request 117872 measured less on an H100. "
     "**Short of time**: guess, run, the curve, the losses. **Exercise 12.1**: the usual slip is to hand out the whole "
     "step and forget the rest of it. **12.2**: the usual slip is one call a tensor in a comprehension, or a step "
     "before the mean has moved."
@@ -230,7 +230,8 @@ FEW = Exercise(
     "Many tensors, few launches",
     "code",
     f"Momentum for {N_TENSORS} small tensors, three calls for each. Write `{FUNCTION}` so that it launches a fifth "
-    "of a kernel a tensor at most, with the same numbers in `parameters` and `means` afterwards, and nothing on the host.",
+    "of a kernel a tensor at most, with the same numbers in `parameters` and `means` afterwards. Nothing goes "
+    "by way of the host.",
     (
         "First the mean, then the parameter, both in place. What is to change is only the number of calls.",
         "One call may take a list: look for `torch._foreach_mul_` and its like. Or join the tensors and split again.",

@@ -233,6 +233,10 @@ class Turns:
         """The same on this machine's clock."""
         return self.steps_to_target(how[0]) * self.deep(how).step_ns
 
+    def needs(self) -> dict[str, tuple[int, float]]:
+        """By rule, fused: steps to the target, and a step's nanoseconds."""
+        return {rule.value: (self.steps_to_target(rule), self.deep((rule, Way.FUSED)).step_ns) for rule in Rule}
+
     def learning_lines(self) -> dict[str, Sequence[tuple[float, float]]]:
         """Seconds and mean loss; a rule learns the same in every way, at the pace of that way."""
         return {
