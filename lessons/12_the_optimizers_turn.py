@@ -150,10 +150,12 @@ def ways(found, on):
 @app.cell(hide_code=True)
 def why(found):
     mo.stop(not found.compared)
+    _call_ns = found.update(Way.LOOP, MANY).host_ns_per_kernel
     _said = mo.md(f"""
     ## Why
 
-    With $t$ tensors, $k$ sums for each, $h$ of the host for a call, $b$ bytes walked through and a bandwidth $B$,
+    With $t$ tensors, $k$ sums for each, $h$ of the host for a call (here {duration(_call_ns)}), $b$ bytes walked
+    through and a bandwidth $B$,
 
     $$\\text{{loop}} \\approx \\max(t \\cdot k \\cdot h,\\; b / B)$$
 

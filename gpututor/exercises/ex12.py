@@ -13,7 +13,7 @@ from gpututor.exercises.coded import Launched, close_to, on_card
 from gpututor.exercises.form import NOT_ANSWERED, Case, Check, Exercise, Judged
 from gpututor.exercises.on_card.ex12_data import MOMENTUM, N_TENSORS, N_UPDATES, RATE, numbers, sizes
 from gpututor.exercises.typed import judge_number
-from gpututor.text import duration, percent
+from gpututor.text import NBSP, duration, percent
 
 __all__ = ["ALLOWED", "FEW", "NOTES", "RECALL", "case_allowed", "case_few"]
 
@@ -59,8 +59,8 @@ def case_allowed(rest_ns: float, needs: Mapping[str, tuple[int, float]]) -> dict
         "many": many,
         "n_few": f"{n_few}",
         "n_many": f"{n_many}",
-        "step": duration(step_ns),
-        "rest": duration(rest_ns),
+        "step": f"{step_ns / 1e6:.3f}{NBSP}ms",  # a difference is asked for, which needs the digits
+        "rest": f"{rest_ns / 1e6:.3f}{NBSP}ms",
         "tolerance": percent(TOLERANCE),
     }
     numbers_of = {"n_few": n_few, "n_many": n_many, "step_ms": step_ns / 1e6, "rest_ms": rest_ns / 1e6}
@@ -116,7 +116,8 @@ STARTER = f"""import torch
 
 def {FUNCTION}(parameters, gradients, means, rate, momentum):
     # three lists of small tensors on the card; nothing is returned
-    # a mean becomes momentum * mean + gradient, then the parameter goes down by rate * mean
+    # a mean becomes momentum * mean + gradient;
+    # then the parameter goes down by rate * mean
     for p, g, m in zip(parameters, gradients, means):
         m.mul_(momentum).add_(g)
         p.sub_(m, alpha=rate)

@@ -22,8 +22,9 @@ LEARNED = tuple((rule, Way.FUSED) for rule in Rule)
 ALSO = ((Rule.MOMENTUM, Way.LOOP), (Rule.ADAM, Way.LOOP), (Rule.ADAM, Way.FOREACH))
 N_SAME = 6  # steps of those, which only have to agree with the learned ones
 BATCHES = (4, 64)  # pictures a step of ResNet-50
-ROWS = (10_000, 100_000, 1_000_000)
+ROWS = (10_000, 100_000, 300_000, 1_000_000)
 N_LEARNED, N_READ = 160, 60
+N_MEASURED = 5  # updates on the reader's machine, of which the middle one counts
 RUN_ON = "H100-SXM"  # its memory holds all of it; the page prices what was done on any other card
 
 
@@ -91,7 +92,7 @@ def resnet50(way: Way, batch: int, device: torch.device) -> Step:
     return step
 
 
-def _pieces(counts: Sequence[int]) -> list[Variant]:
+def _pieces(counts: Sequence[int], n_steps: int = 1) -> list[Variant]:
     asked = [(Rule.ADAM, way, n) for way in Way for n in counts]
     if COMPARED in counts:
         asked += [(rule, way, COMPARED) for rule in Rule if rule is not Rule.ADAM for way in Way]
@@ -102,7 +103,7 @@ def _pieces(counts: Sequence[int]) -> list[Variant]:
             partial(pieces, rule, way, n),
             n,
             1,
-            1,
+            n_steps,
             1,
             numerics=False,
         )
@@ -186,7 +187,7 @@ def run(progress: Progress, *, machine: str = RUN_ON, **chosen: Any) -> dict[str
 def measure(progress: Progress, *, device: str = "cuda") -> dict[str, Any]:
     """The same on this computer's GPU; on a processor fewer tensors, and the two networks that it can train."""
     if device == "cpu":
-        chosen = [*_pieces((1, COMPARED)), *_deep(20), *_rows(ROWS[:2], 20)]
+        chosen = [*_pieces((1, COMPARED), N_MEASURED), *_deep(20), *_rows(ROWS[:2], 20)]
     else:
-        chosen = variants(n_learned=20, n_read=20)
+        chosen = [*_pieces(PIECES, N_MEASURED), *_deep(20), *_rows(ROWS, 20), *_resnets(BATCHES)]
     return sweeps.measure(progress, chosen, what="lesson 12, optimizers", device=device, n_steps=10)

@@ -151,9 +151,9 @@ def test_tensors_of_other_sizes_are_no_answer():
 def test_what_is_asked_holds_the_numbers_of_the_run():
     asked = ex12.ALLOWED.asked(CASE)
 
-    assert "SGD reaches the loss after 200 steps of 10.0\u00a0ms" in asked
+    assert "SGD reaches the loss after 200 steps of 10.000\u00a0ms" in asked
     assert "Adam needs 160 steps" in asked
-    assert "8.00\u00a0ms" in asked
+    assert "8.000\u00a0ms" in asked
 
 
 def test_with_one_rule_alone_nothing_is_asked():

@@ -47,6 +47,7 @@ def updates(found: Turns, on: object) -> object:
         x_title="tensors that they lie in",
         y_title="one update (ms)",
         log_x=True,
+        log_base=10,
         log_y=True,
         note="Both axes multiply: a straight rise is as many times the time as tensors. " + price_of(found.machine),
         above=on,
@@ -112,6 +113,7 @@ def table_rows(found: Turns) -> object:
         x_title="rows in the table",
         y_title="one step (ms)",
         log_x=True,
+        log_base=10,
         note=f"{found.sparse_loss_said} pytorch issue 81162 saw SparseAdam lose to Adam on a graph of 20,000 nodes.",
     )
 
@@ -119,7 +121,8 @@ def table_rows(found: Turns) -> object:
 def learning(found: Turns) -> object:
     """Losses over this machine's seconds, and what each rule and way needs to the same loss."""
     rows = [(words(how), _learned(found, how)) for how in found.hows]
-    titles = ("One step", "Update", "Steps to it", "Time to it", f"{N_RUNS:,} runs to it", "Loss, unseen pictures")
+    at = f"Steps to {found.target:.2f}"
+    titles = ("One step", "Update", at, "Time to it", f"{N_RUNS:,} runs to it", "Loss, unseen pictures")
     return line_figure(
         "The same pictures, four rules, by the clock",
         found.label("a deep network on drawn shapes"),
@@ -127,8 +130,8 @@ def learning(found: Turns) -> object:
         table("The rule", titles, rows),
         x_title="seconds of training on this card",
         y_title="loss",
-        note=f"Means of some losses. It: a loss of {found.target:.2f}, which every rule reaches. {found.same_said} "
-        "Rates are the best of a few for each rule.",
+        note=f"Means of some losses. {found.target:.2f} is what every rule reaches. {found.same_said} "
+        "Each rule has the best rate of a few.",
         wide=True,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -254,8 +255,8 @@ class Turns:
             if a is not None and b is not None
         )
         n = len(self.losses[deep_key(*ALSO[0])])
-        agree = "agree to the last digit" if worst == 0 else f"differ by {worst:.0e} at most"
-        return f"The first {n} losses of loop, foreach and fused {agree}: one curve, at three paces."
+        digits = "the last digit" if worst == 0 else f"{max(0, math.floor(-math.log10(worst)))} digits"
+        return f"The first {n} losses of loop, foreach and fused agree to {digits}: one curve, at three paces."
 
     @property
     def first_said(self) -> str:
