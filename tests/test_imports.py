@@ -44,6 +44,7 @@ ORDER = (
     ("own_gpu",),
     ("charts",),
     ("results",),
+    ("readers",),
     ("recordings",),
     ("store",),
     ("calibration",),
@@ -54,6 +55,7 @@ ORDER = (
     ("bench",),
     ("watch",),
     ("grading",),
+    ("workshop",),
     ("cli",),
     ("__main__",),
 )

@@ -41,6 +41,11 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "submit": ("gpututor.cli.submit", "submit_command", "Save your answers as one file to hand in."),
     "class": ("gpututor.cli.classes", "class_command", "Set up a class: roster, deadline, lessons."),
     "grade": ("gpututor.cli.grade", "grade_command", "Grade a class's submissions."),
+    "workshop": (
+        "gpututor.cli.workshop",
+        "workshop_command",
+        "Serve the course to a class, with a key for each learner.",
+    ),
 }
 
 

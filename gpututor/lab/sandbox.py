@@ -130,6 +130,8 @@ class Sandbox:
         return MAX_TASKS if self._way.drops_user or release >= COUNTS_BY_NAMESPACE else None
 
     def _say(self, what: dict[str, Any], fds: list[int] | None = None) -> None:
+        if self._process.poll() is not None:  # what was in it may take a moment longer to end, and still listen
+            raise SandboxFailed("the sandbox has ended by itself")
         try:
             socket.send_fds(self._control, [json.dumps(what).encode()], fds or [])
         except OSError as error:

@@ -222,8 +222,8 @@ def home_of(name):
 
 
 def needed_by(paths):
-    """All of our modules that these import, and those that they import."""
-    found, waiting = set(), list(paths)
+    """All of our modules that these import, and those that they import. The package itself loads a name when asked."""
+    found, waiting = {PACKAGE / "__init__.py"}, list(paths)
     while waiting:
         path = waiting.pop()
         if path not in found:
