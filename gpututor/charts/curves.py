@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -25,6 +26,8 @@ def curve(
     dots: Points = (),
     kind: Kind = "share",
     log_x: bool = False,
+    log_base: int = 2,
+    log_y: bool = False,
     whole_x: bool = False,
     height_px: int = 190,
     named: bool = True,
@@ -32,12 +35,13 @@ def curve(
     """Lines with their names at the right end, at most four; `here` is the reader's point, `dots` are measured ones.
 
     Where ends lie close together set `named` to False and put `page.lines_legend` above the chart. With `kind` "share"
-    the upright axis runs from 0 to 100 %, otherwise from 0 to the largest value. `whole_x` is for
-    counts: no ticks between them.
+    the upright axis runs from 0 to 100 %, otherwise from 0 to the largest value; with `log_y`, for values
+    that multiply, by powers of ten. `log_base` is by how much ticks of a level axis with `log_x` multiply. `whole_x` is
+    for counts: no ticks between them.
     """
     flat = [y for points in lines.values() for _, y in points if y is not None] + [y for _, y in dots if y is not None]
     xs = [x for points in lines.values() for x, _ in points] + [x for x, _ in dots]
-    x, y = _x(xs, x_title, log_x, whole_x), _y(flat, y_title, kind)
+    x, y = _x(xs, x_title, log_x, whole_x, log_base), _log_y(flat, y_title) if log_y else _y(flat, y_title, kind)
     layers: list[alt.Chart] = []
     ends: list[dict[str, Cell]] = []
     for (name, points), colour in zip(lines.items(), LINE_COLOURS, strict=False):
@@ -85,13 +89,13 @@ def _rows(points: Points) -> list[dict[str, Cell]]:
     return [{"x": x, "y": y} for x, y in points if y is not None]
 
 
-def _x(xs: Sequence[float], title: str, log: bool, whole: bool = False) -> alt.X:
+def _x(xs: Sequence[float], title: str, log: bool, whole: bool = False, base: int = 2) -> alt.X:
     """The level axis, over all points; logarithmic for values that double."""
     axis = alt.Axis(grid=False, tickCount=6, labelOverlap=True)
     if whole:
         axis = alt.Axis(grid=False, tickCount=6, labelOverlap=True, tickMinStep=1, format="d")
     if log:
-        return alt.X("x:Q", title=title, axis=axis, scale=alt.Scale(type="log", base=2, nice=False))
+        return alt.X("x:Q", title=title, axis=axis, scale=alt.Scale(type="log", base=base, nice=False))
     lo = min([0.0, *xs])
     return alt.X("x:Q", title=title, axis=axis, scale=alt.Scale(domain=[lo, max([1e-9, *xs])], nice=False))
 
@@ -104,6 +108,16 @@ def _y(ys: Sequence[float], title: str, kind: Kind) -> alt.Y:
         return alt.Y("y:Q", title=title or None, axis=axis, scale=alt.Scale(domain=[0, top], clamp=True, nice=False))
     axis = alt.Axis(format="~s", tickCount=4)
     return alt.Y("y:Q", title=title or None, axis=axis, scale=alt.Scale(domain=[0, max([1e-9, *ys]) * 1.05]))
+
+
+def _log_y(ys: Sequence[float], title: str) -> alt.Y:
+    """The upright axis in powers of ten, from the one below the smallest value to the one above the largest."""
+    known = [y for y in ys if y > 0] or [1.0]
+    low, high = math.floor(math.log10(min(known))), math.ceil(math.log10(max(known)))
+    powers = [10.0**k for k in range(low, max(high, low + 1) + 1)]
+    axis = alt.Axis(format="~g", values=powers)
+    scale = alt.Scale(type="log", domain=[powers[0], powers[-1]], nice=False)
+    return alt.Y("y:Q", title=title or None, axis=axis, scale=scale)
 
 
 def _circles(points: Points, x: alt.X, y: alt.Y) -> alt.Chart:

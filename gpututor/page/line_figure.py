@@ -22,19 +22,20 @@ def line_figure(
     wide: bool = False,
     joined: bool = False,
     named: bool = False,
+    above: object = "",
     **drawn: Any,
 ) -> object:
     """Lines against one quantity. `drawn` goes on to `charts.curve`, "kind" being "number" unless it is said.
 
-    Several lines have their legend above the chart, or their names at their ends where they are `named`. `below` stands
-    under the chart; the rest is as in `figure`.
+    Several lines have their legend above the chart, or their names at their ends where they are `named`. `above` is a
+    control that stands over that, `below` stands under the chart; the rest is as in `figure`.
     """
 
     def drawing() -> object:
         from gpututor.charts import curve  # here, because it loads altair
 
-        above = "" if named or len(lines) == 1 else lines_legend(list(lines))
+        legend = "" if named or len(lines) == 1 else lines_legend(list(lines))
         chart = curve(lines, named=named, **{"kind": "number", **drawn})
-        return figure(title, source, above, chart, *below, note=note, wide=wide, joined=joined)
+        return figure(title, source, above, legend, chart, *below, note=note, wide=wide, joined=joined)
 
     return shown(drawing)

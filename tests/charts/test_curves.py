@@ -43,3 +43,22 @@ def test_a_chart_says_in_words_what_it_shows():
     spec = curve({"busy": POINTS}, x_title="batch", here=(2, 0.4), here_text="40 %").to_dict()
 
     assert spec["description"] == "busy against batch; now 40 %"
+
+
+def test_values_that_multiply_stand_between_powers_of_ten():
+    spec = curve({"loop": [(1, 0.7), (3000, 357.0)]}, x_title="tensors", kind="number", log_y=True).to_dict()
+    y = spec["layer"][0]["encoding"]["y"]
+
+    assert y["scale"]["domain"] == [0.1, 1000.0]
+    assert y["axis"]["values"] == [0.1, 1.0, 10.0, 100.0, 1000.0]
+
+
+def test_ticks_of_a_level_axis_double_or_go_by_tens():
+    bases = [
+        curve({"busy": POINTS}, x_title="x", log_x=True, **asked).to_dict()["layer"][0]["encoding"]["x"]["scale"][
+            "base"
+        ]
+        for asked in ({}, {"log_base": 10})
+    ]
+
+    assert bases == [2, 10]

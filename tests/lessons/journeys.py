@@ -223,6 +223,17 @@ JOURNEYS = (
             "BATCHES = (1, 16)\n    N_LEARNED = 12",
         ),
     ),
+    Journey(
+        "12_the_optimizers_turn.py",
+        "a few times as long",
+        (
+            Control("machine", select("ways", "T4 (g4dn.xlarge)"), "ways", select("ways", "V100 (p3.2xlarge)")),
+            Control("way in the ledger", choose("timeline_head", nth=2), "ledger", choose("timeline_head", nth=0)),
+            Control("window of the timeline", press("timeline_head", "ArrowLeft", nth=1), "timeline"),
+        ),
+        ("ways", "timeline", "sparse", "learned"),
+        ("guess.value, {})", 'guess.value, {"n_learned": 40, "n_read": 4, "batches": [4]})'),
+    ),
 )
 
 

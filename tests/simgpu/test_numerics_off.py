@@ -292,3 +292,17 @@ def test_llama_3_8b_with_adamw_in_fp32_does_not_fit_one_h100():
     assert found["error"] == "OutOfMemoryError"
     assert "a simulated H100-SXM, has a total capacity of 78.96 GiB" in found["words"]
     assert found["host_peak_bytes"] < 2 * GIB
+
+
+# --- ops that give nothing ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_an_op_that_gives_nothing_needs_no_rule_for_shapes(off, momentum):
+    # torch 2.13 has none for the fused SGD
+    parameters = [torch.zeros(1000, device="simgpu", requires_grad=True) for _ in range(3)]
+    for each in parameters:
+        each.grad = torch.zeros_like(each)
+    torch.optim.SGD(parameters, 0.1, momentum=momentum, fused=True).step()
+
+    assert any(entry.name == "_fused_sgd_" and entry.kernels for entry in off.tape.entries if hasattr(entry, "kernels"))

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
-from pathlib import Path
 
 from gpututor.cards import Machine
 from gpututor.charts import running_mean
-from gpututor.experiments.per_op import HostSplit, host_split
+from gpututor.experiments.per_op import HostSplit
 from gpututor.experiments.tiny_kernels import BATCHES, CROWDS, SIZES, THREADS_BATCHES
 from gpututor.experiments.ways import Way
 from gpututor.page.kept import Kept
+from gpututor.page.lessons.splits import Steps
 from gpututor.references import Reference, reference
-from gpututor.replay import SameMachine, read_tape
 from gpututor.text import dollars, duration, percent
 from gpututor.timeline import Label, Origin
 
@@ -22,34 +20,6 @@ SMOOTH = 20  # steps in a mean of losses; as many are left out at the start
 HELPS = 1.05  # as fast as it is, or less than a twentieth faster: no help that one would notice
 NAMED = {way.value: way.key for way in Way}
 FASTER = (Way.SCRIPT, Way.COMPILED, Way.GRAPH, Way.BOTH)
-
-
-@lru_cache(maxsize=512)
-def _split(path: Path, changed_ns: int, on: SameMachine) -> HostSplit:
-    return host_split(read_tape(path), on.machine)
-
-
-class Steps(Mapping[str, HostSplit]):
-    """A mean step of each variant on one machine, worked out when asked for, so that the first figures come first.
-
-    Asking raises `TimelineError` where a tape is gone or damaged.
-    """
-
-    def __init__(self, tapes: Mapping[str, Path], on: Machine) -> None:
-        self._tapes, self._on = tapes, SameMachine(on)
-
-    def __getitem__(self, key: str) -> HostSplit:
-        path = self._tapes[key]
-        return _split(path, path.stat().st_mtime_ns, self._on)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._tapes
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._tapes)
-
-    def __len__(self) -> int:
-        return len(self._tapes)
 
 
 @dataclass(frozen=True, slots=True)
