@@ -14,6 +14,7 @@ from gpututor.errors import GradingNotPossible, GradingStopped
 from gpututor.exercises import ex01
 from gpututor.grading import items, judge_process
 from gpututor.grading.judge_process import close_here, judge_bundle
+from tests.exercises import test_ex03
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills processes by signals")
 CASE = ex01.bandwidth_case(ex01.Moved(1_000, 4, 2, 1, 120, 125e9))
@@ -124,3 +125,36 @@ def test_a_stop_is_heard_at_once_and_leaves_nothing_running():
 def test_another_grader_on_a_worker_is_refused():
     with pytest.raises(GradingNotPossible, match="install the same gpututor"):
         judge_bundle({**typed("100"), "grader": "gpututor 0.0.1"})
+
+
+def card_servers():
+    """The servers of simulated cards that descend from this process."""
+    told = ((each, " ".join(each.cmdline())) for each in psutil.Process().children(recursive=True))
+    return [each for each, words in told if "gpututor.lab.card_process" in words]
+
+
+@pytest.mark.parametrize("how", ["closed", "killed"])
+def test_the_server_of_cards_is_kept_for_the_next_answer_and_ends_with_the_judge(how):
+    asked = bundle(("3.2", test_ex03.SOLUTION, {}), ("3.2", test_ex03.NOT_DIVIDED, {}))
+    told = [judge_bundle(asked) for _ in range(2)]
+    servers, judge = card_servers(), judge_process._HERE.judge
+    if how == "killed":
+        os.kill(judge._process.pid, signal.SIGKILL)
+        judge._process.wait()
+    else:
+        close_here()
+    _, alive = psutil.wait_procs(servers, timeout=5)
+
+    assert states(told[0]) == ["right", "partial"]
+    assert told[0] == told[1]
+    assert len(servers) == 1
+    assert alive == []
+
+
+def test_a_server_of_cards_that_dies_is_not_the_answers_fault():
+    judge_bundle(bundle(("3.2", test_ex03.SOLUTION, {})))
+    for server in card_servers():
+        server.kill()
+    told = judge_bundle(bundle(("3.2", test_ex03.SOLUTION, {})))
+
+    assert (states(told), told["n_again"]) == (["right"], 1)
