@@ -15,7 +15,7 @@ from tests.simgpu.remote.conftest import cards  # noqa: F401  # the same server
 if not hasattr(os, "fork"):
     pytest.skip("a card in another process needs fork", allow_module_level=True)
 
-LESSONS = ("03", "04", "05", "08", "09", "10")
+LESSONS = ("03", "04", "05", "08", "09", "10", "12")
 
 
 @pytest.fixture

@@ -135,11 +135,17 @@ def tables(**sparse_and_dense: tuple[float, float]) -> Turns:
     return found(steps)
 
 
+def test_where_the_named_rows_are_faster_from_the_middle_on_both_sizes_are_told():
+    turns = tables(**{f"n{n}": (ms, 2.0) for n, ms in zip(ROWS[-3:], (1.0, 3.0, 6.0), strict=True)})
+
+    assert f"from {ROWS[-2]:,} rows on, 3.0 times at {ROWS[-1]:,}." in turns.sparse_said
+
+
 @pytest.mark.parametrize(
     ("dense", "said"),
     [
         ((1.0, 1.0), "nowhere faster"),
-        ((1.0, 6.0), f"from {ROWS[-1]:,} rows on, 3.0 times at {ROWS[-1]:,}. A smaller table"),
+        ((1.0, 6.0), f"faster at {ROWS[-1]:,} rows, 3.0 times. A smaller table"),
         ((4.0, 6.0), "faster at every size, 3.0 times"),
     ],
 )

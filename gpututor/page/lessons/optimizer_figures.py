@@ -63,12 +63,13 @@ def rules(found: Turns) -> mo.Html | None:
         times = (duration(found.update(way, COMPARED, rule).step_ns) for way in Way)
         kept = (f"{size:.0f}{NBSP}B" for size in (found.state_bytes(rule), found.extra_bytes(rule)))
         rows.append((rule.value, (f"{found.kernels_a_tensor(rule):.0f}", *times, *kept)))
-    titles = ("Kernels a tensor", "Loop", "Foreach", "Fused", "State a parameter", "Foreach, on top")
+    titles = ("Kernels", "Loop", "Foreach", "Fused", "State", "Foreach, on top")
     return figure(
         f"The same parameters in {COMPARED} tensors, updated by four rules",
         found.label("updates alone"),
         table("The rule", titles, rows),
-        note="Kernels a tensor are the loop's. Bytes are from peak memory, beyond fp32 parameters and gradients.",
+        note="Kernels are the loop's, for a tensor. Bytes are for a parameter, from peak memory, beyond itself and its "
+        "gradient in fp32.",
         wide=True,
     )
 
@@ -122,7 +123,7 @@ def learning(found: Turns) -> object:
     """Losses over this machine's seconds, and what each rule and way needs to the same loss."""
     rows = [(words(how), _learned(found, how)) for how in found.hows]
     at = f"Steps to {found.target:.2f}"
-    titles = ("One step", "Update", at, "Time to it", f"{N_RUNS:,} runs to it", "Loss, unseen pictures")
+    titles = ("One step", "Update", at, "Time to it", f"{N_RUNS:,} runs to it", "Loss, unseen")
     return line_figure(
         "The same pictures, four rules, by the clock",
         found.label("a deep network on drawn shapes"),

@@ -186,10 +186,14 @@ class Turns:
         if not faster:
             return "Here it is nowhere faster: walking through the whole table costs this card less than picking rows."
         first, last = faster[0], self.sizes[-1]
-        where = "at every size" if first == self.sizes[0] else f"from {first:,} rows on"
+        if first == last:
+            where = f"at {last:,} rows, {gains[last]:.1f} times"
+        else:
+            where = "at every size" if first == self.sizes[0] else f"from {first:,} rows on"
+            where += f", {gains[last]:.1f} times at {last:,}"
         slower = min(gains.values()) * FASTER < 1
         below = " A smaller table it updates more slowly: more kernels, and a wait." if slower else ""
-        return f"It is faster {where}, {gains[last]:.1f} times at {last:,}.{below}"
+        return f"It is faster {where}.{below}"
 
     @property
     def sparse_loss_said(self) -> str:
