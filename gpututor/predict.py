@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +11,7 @@ from gpututor.ledger import Ledger, charge
 from gpututor.lookup import machine_named
 from gpututor.model import constants
 from gpututor.model.generation import constants_with
+from gpututor.model.uncollected import uncollected
 from gpututor.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -48,7 +46,7 @@ class Prediction:
     def ledger(self) -> Ledger:
         """Where the first card's time went."""
         if not self._ledgers:
-            with _without_collecting():
+            with uncollected():
                 device = 0 if self.setting.n_cards > 1 else None
                 self._ledgers.append(charge(self.timeline, self.machine.card, device=device))
         return self._ledgers[0]
@@ -102,7 +100,7 @@ def predict(
                 n_steps = N_SHORT_STEPS
                 found.clear()  # its tensors are of the session that ended
                 tape = tape_steps(step, n_steps=n_steps, warmup=n_warmup, machine=wanted, numerics=False)
-            with _without_collecting():
+            with uncollected():
                 timeline = tape.price(wanted)
         else:
             from gpututor.simgpu.cards.distributed import tape_ranks
@@ -114,20 +112,8 @@ def predict(
             tapes = tape_ranks(
                 make, wanted, setting.n_cards, n_steps=n_steps, warmup=n_warmup, numerics=False, in_step=True
             )
-            with _without_collecting():
+            with uncollected():
                 timeline = tapes.price(wanted, as_in_training=True)
     n_per_step = found[0].n_per_step
     step_s = timeline.duration_ns / n_steps / 1e9
     return Prediction(workload.name, setting, wanted, step_s, n_per_step, workload.unit, timeline)
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """A block without Python's search for circles of objects: a long step has 400,000 spans, and no circle."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()

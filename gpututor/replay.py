@@ -6,9 +6,7 @@ several readers of one page share them; nothing in here belongs to a reader.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -21,6 +19,7 @@ from gpututor.model import tape_file
 from gpututor.model.host import COST_NAMES
 from gpututor.model.queue import KERNEL_GAP_NS, LAUNCH_LATENCY_NS
 from gpututor.model.tape import Tape
+from gpututor.model.uncollected import uncollected
 from gpututor.model.what_if import AS_IT_IS, WhatIf
 from gpututor.timeline import COMPUTING, Activity, Timeline
 
@@ -77,24 +76,9 @@ class Played:
 
 def play(tape: Tape, machine: Machine, what_if: WhatIf = AS_IT_IS) -> Played:
     """The run as `machine` would have done it, perhaps with some constants of the model set otherwise."""
-    with _uncollected():
+    with uncollected():
         timeline = tape.price(machine, what_if=what_if)
         return Played(machine, timeline, charge(timeline, machine.card))
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """No garbage collection inside: pricing makes very many small objects that stay, and walking them doubles its time.
-
-    Whoever found it switched on switches it on again, so several readers' threads don't get in each other's way.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 @lru_cache(maxsize=64)

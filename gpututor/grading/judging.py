@@ -7,7 +7,6 @@ runs in further processes, which `lab.learner_code` starts; `shut_in` is the one
 from __future__ import annotations
 
 import functools
-import importlib
 import json
 import math
 import os
@@ -21,11 +20,12 @@ from typing import Any
 import psutil  # type: ignore[import-untyped]
 
 from gpututor import errors
-from gpututor.errors import GradingNotPossible
 from gpututor.exercises.form import Case, Exercise, Judged
 from gpututor.exercises.registry import exercise
 from gpututor.lab.cards_pool import CardLimits, Cards, on_cards_apart
 from gpututor.lab.incidents import incidents
+from gpututor.lab.isolation import bubblewrap, isolated, limits_only
+from gpututor.lab.learner_code import one_learner
 
 BUBBLEWRAP, LIMITS = "bubblewrap", "limits"
 ISOLATIONS = (BUBBLEWRAP, LIMITS)
@@ -41,19 +41,11 @@ def shut_in(isolation: str) -> Iterator[None]:
     Simulated cards are in processes of their own, so what code launched isn't told by its own process.
 
     Raises:
-        GradingNotPossible: this gpututor knows no such isolation.
         IsolationMissing: it isn't there on this machine.
     """
-    how, code = _module("isolation"), _module("learner_code")
     with ExitStack() as stack:
-        if how is not None:
-            stack.enter_context(how.isolated(how.bubblewrap() if isolation == BUBBLEWRAP else how.limits_only()))
-        elif isolation != LIMITS:
-            raise GradingNotPossible(
-                "this gpututor knows no sandbox; ask for --isolation limits, if you trust the code"
-            )
-        if hasattr(code, "one_learner"):
-            stack.enter_context(code.one_learner())
+        stack.enter_context(isolated(bubblewrap() if isolation == BUBBLEWRAP else limits_only()))
+        stack.enter_context(one_learner())
         if hasattr(os, "fork"):
             stack.enter_context(on_cards_apart(cards()))
         yield
@@ -63,15 +55,6 @@ def shut_in(isolation: str) -> Iterator[None]:
 def cards() -> Cards:
     """This process's server of cards, started with the first card. It ends with this process, whose socket it hears."""
     return Cards(CardLimits(wall_s=CARD_WALL_S), late=True).__enter__()
-
-
-def _module(name: str) -> Any:
-    try:
-        return importlib.import_module(f"gpututor.lab.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != f"gpututor.lab.{name}":
-            raise
-        return None
 
 
 def judge_item(item: Mapping[str, Any]) -> dict[str, Any]:

@@ -53,21 +53,29 @@ def read(path: Path, deadline: datetime, where: ZoneInfo) -> tuple[Learner, ...]
     Raises:
         RosterDamaged: it has no learners, an id twice, a line that can't be read; names the line.
     """
-    learners: list[Learner] = []
+    return tuple(_learner(row, deadline, where) for row in rows_of(path))
+
+
+def rows_of(path: Path) -> list[Row]:
+    """The lines of a table of learners, each with an id of its own that can name a file.
+
+    Raises:
+        RosterDamaged: as `read`, but for extensions, which aren't looked at.
+    """
     seen: dict[str, int] = {}
     rows = sheets.read(path, COLUMNS, ("id", "name"))
     for row in rows:
-        learner = _learner(row, deadline, where)
-        if same(learner.id) in seen:
-            raise row.refuse(f'the id "{learner.id}" stands in line {seen[same(learner.id)]} already; keep one of them')
-        seen[same(learner.id)] = row.line
-        learners.append(learner)
-    if not learners:
+        _look_at(row)
+        if same(row["id"]) in seen:
+            raise row.refuse(f'the id "{row["id"]}" stands in line {seen[same(row["id"])]} already; keep one of them')
+        seen[same(row["id"])] = row.line
+    if not rows:
         raise RosterDamaged(f"{path.name} has no learners; it needs a line for each, with id and name")
-    return tuple(learners)
+    return rows
 
 
-def _learner(row: Row, deadline: datetime, where: ZoneInfo) -> Learner:
+def _look_at(row: Row) -> None:
+    """Refuse a line that nobody could be graded by, or that would do harm in a table or a path."""
     if not row["id"]:
         raise row.refuse(f"{row['name'] or 'somebody'} has no id; give one")
     for column in ("id", "email"):
@@ -83,9 +91,16 @@ def _learner(row: Row, deadline: datetime, where: ZoneInfo) -> Learner:
         raise row.refuse(f'the id "{row["id"][:40]}" can\'t name a file; leave out slashes and a dot in front')
     if re.fullmatch(r"\d+(\.\d+)?E\+\d+", row["id"]):
         raise row.refuse(f'the id "{row["id"]}" is a number that a spreadsheet cut short; format the column as text')
+
+
+def name_of(row: Row) -> str:
+    """The name in a line; the id where there is none."""
+    return row["name"] or row["id"]
+
+
+def _learner(row: Row, deadline: datetime, where: ZoneInfo) -> Learner:
     due = _due(row, deadline, where)
-    name = row["name"] or row["id"]
-    return Learner(row["id"], name, row["email"], row["group"], due, due != deadline)
+    return Learner(row["id"], name_of(row), row["email"], row["group"], due, due != deadline)
 
 
 def _misleads(sign: str) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from importlib import import_module
-from importlib.util import find_spec
-from typing import Any
+from contextlib import AbstractContextManager
+
+from gpututor.lab.isolation import best, isolated
+from gpututor.lab.isolation import limits_only as unshut
 
 Apart = Callable[[], AbstractContextManager[object]]
 
@@ -22,8 +22,5 @@ def chosen(*, limits_only: bool) -> tuple[Apart, str | None]:
     Raises:
         IsolationMissing: there is no sandbox here, and `limits_only` doesn't ask for none.
     """
-    if find_spec("gpututor.lab.isolation") is None:
-        return nullcontext, UNSHUT
-    isolation: Any = import_module("gpututor.lab.isolation")
-    how = isolation.limits_only() if limits_only else isolation.best()
-    return (lambda: isolation.isolated(how)), UNSHUT if limits_only else None
+    how = unshut() if limits_only else best()
+    return (lambda: isolated(how)), UNSHUT if limits_only else None

@@ -11,7 +11,7 @@ from datetime import datetime, timezone
 
 import pytest
 
-from gpututor.errors import GradingNotPossible
+from gpututor.errors import IsolationMissing
 from gpututor.exercises import ex01
 from gpututor.exercises.form import Check, Exercise, Judged
 from gpututor.exercises.submission import Answer, Submission
@@ -96,16 +96,20 @@ class Sandbox:
 @pytest.mark.parametrize(("asked", "how"), [("bubblewrap", "bubblewrap"), ("limits", "limits_only")])
 def test_all_of_one_learner_is_judged_in_one_sandbox(monkeypatch, asked, how):
     lab = Sandbox()
-    monkeypatch.setattr(judging, "_module", lambda name: lab)
+    for name in ("isolated", "one_learner", "bubblewrap", "limits_only"):
+        monkeypatch.setattr(judging, name, getattr(lab, name))
     with judging.shut_in(asked):
         assert lab.entered == [("isolated", how), ("one_learner",)]
 
 
 def test_without_a_sandbox_only_limits_are_taken_and_only_by_name(monkeypatch):
-    monkeypatch.setattr(judging, "_module", lambda name: None)
+    def missing():
+        raise IsolationMissing("no bubblewrap here")
+
+    monkeypatch.setattr(judging, "bubblewrap", missing)
     with judging.shut_in("limits"):
         pass
-    with pytest.raises(GradingNotPossible, match="--isolation limits"), judging.shut_in("bubblewrap"):
+    with pytest.raises(IsolationMissing), judging.shut_in("bubblewrap"):
         pass
 
 

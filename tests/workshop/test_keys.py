@@ -7,10 +7,12 @@ import stat
 
 import pytest
 
+from gpututor.errors import RosterDamaged
 from gpututor.readers import Reader
 from gpututor.workshop import keys as kept
 from gpututor.workshop.keys import Holder, KeysRefused, Watched, issue, read
-from gpututor.workshop.roster import Learner, RosterRefused, from_text
+from gpututor.workshop.roster import Learner
+from gpututor.workshop.roster import read as read_roster
 
 CLASS = (Learner("ann", "Ann"), Learner("bob", "Bob"))
 
@@ -18,24 +20,30 @@ CLASS = (Learner("ann", "Ann"), Learner("bob", "Bob"))
 @pytest.mark.parametrize(
     "text", ["id,name\nann,Ann\nbob,Bob\n", "Name;ID\nAnn;ann\nBob;bob\n", "\ufeffid\tname\nann\tAnn\nbob\tBob"]
 )
-def test_a_roster_may_come_from_any_spreadsheet(text):
-    assert from_text(text.lstrip("\ufeff"), "roster.csv") == CLASS
+def test_a_roster_may_come_from_any_spreadsheet(text, tmp_path):
+    path = tmp_path / "roster.csv"
+    path.write_text(text, encoding="utf-8")
+
+    assert read_roster(path) == CLASS
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        pytest.param("id,nom\nann,Ann", 'no column "name"', id="a column is missing"),
-        pytest.param("id,name\n,Ann", "line 2 of roster.csv has no id", id="no id"),
-        pytest.param("id,name\nann,Ann\nANN,Anne", "line 3 .* a second time", id="the same id twice"),
+        pytest.param("id,nom\nann,Ann", "no column is called name", id="a column is missing"),
+        pytest.param("id,name\n,Ann", "roster.csv, line 2: Ann has no id", id="no id"),
+        pytest.param("id,name\nann,Ann\nANN,Anne", "line 3: .* stands in line 2 already", id="the same id twice"),
         pytest.param("id,name\ninstructor,Ann", "keeps for itself", id="the instructor's id"),
-        pytest.param("id,name\na\x07,Ann", "can't be printed", id="a bell"),
+        pytest.param("id,name\na\x07,Ann", "holds a line break", id="a bell"),
         pytest.param("id,name\n", "has no learners", id="nobody"),
     ],
 )
-def test_a_roster_that_cannot_be_used_says_where_and_why(text, why):
-    with pytest.raises(RosterRefused, match=why):
-        from_text(text, "roster.csv")
+def test_a_roster_that_cannot_be_used_says_where_and_why(text, why, tmp_path):
+    path = tmp_path / "roster.csv"
+    path.write_text(text, encoding="utf-8")
+
+    with pytest.raises(RosterDamaged, match=why):
+        read_roster(path)
 
 
 def test_everybody_gets_a_key_of_their_own(tmp_path):
