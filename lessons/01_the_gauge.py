@@ -260,7 +260,7 @@ def cost(played):
 @app.cell(hide_code=True)
 def exercise_controls(played, softmax):
     mo.stop(ADD not in played, gt.ghost("The exercises need the first two programs; let the run go on to its end."))
-    case_1 = ex01.bandwidth_case(moved_by_adding(played[ADD]))
+    case_1 = ex01.bandwidth_case(moved_by_adding(played[ADD])) | {"machine": RENTED.name}
     case_2 = ex01.waves_case(softmax.filled, softmax.card.n_sms)
     typed, check_typed = flow.answer_controls(ex01.BANDWIDTH, case_1)
     code, check_code = flow.answer_controls(ex01.WAVES, case_2)

@@ -270,7 +270,7 @@ def own_run(get_own_shown, kept, own_buttons):
 
 @app.cell(hide_code=True)
 def exercise_controls(found):
-    case = ex03.memory_case(found.timed, found.machine.card)
+    case = ex03.memory_case(found.timed, found.machine.card) | {"machine": found.machine.name}
     largest, check_largest = flow.answer_controls(ex03.LARGEST, case)
     code, check_code = flow.answer_controls(ex03.ACCUMULATE, case)
     return case, check_code, check_largest, code, largest

@@ -28,9 +28,7 @@ with app.setup(hide_code=True):
     from gpututor.lookup import machine_named
     from gpututor.page.lessons import tiny_figures as figures
     from gpututor.page.lessons.tiny import NAMED, tiny_of
-    from gpututor.page.lessons.tiny_tables import (
-        question_picture,
-    )
+    from gpututor.page.lessons.tiny_tables import question_picture
     from gpututor.replay import play_file
     from gpututor.text import duration
 
@@ -274,16 +272,19 @@ def own_run(get_own_shown, kept, own_buttons):
 def exercise_controls(found, on):
     case_1 = ex10.case_paid(found.once_ns(Way.COMPILED) or 0.0, found.paid_steps_ns()) or None
     case_2 = {"machine": on.value}
+    case_3 = ex10.case_recorded(flow.store.learner)
     paid, check_paid = flow.answer_controls(ex10.PAID, case_1)
     replayed, check_replayed = flow.answer_controls(ex10.REPLAYED, case_2)
-    return case_1, case_2, check_paid, check_replayed, paid, replayed
+    held_up, check_held_up = flow.answer_controls(ex10.HELD_UP, case_3)
+    return case_1, case_2, case_3, check_held_up, check_paid, check_replayed, held_up, paid, replayed
 
 
 @app.cell(hide_code=True)
-def exercises(case_1, case_2, check_paid, check_replayed, paid, replayed):
+def exercises(case_1, case_2, case_3, check_held_up, check_paid, check_replayed, held_up, paid, replayed):
     gt.told(
         flow.exercise_card(ex10.PAID, paid, check_paid, case_1),
         flow.exercise_card(ex10.REPLAYED, replayed, check_replayed, case_2),
+        flow.exercise_card(ex10.HELD_UP, held_up, check_held_up, case_3),
     )
     return
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gpututor.cards import DEFAULT_MACHINE
-from gpututor.exercises import drawn
+from gpututor.exercises import drawn, planted
 from gpututor.exercises.coded import ELSEWHERE, Laid, Launched, close_to, on_card
 from gpututor.exercises.form import NOT_ANSWERED, Case, Check, Exercise, Judged, State
 from gpututor.exercises.on_card.ex10_data import N_BATCHES, N_INPUTS, N_ROWS, RATE, SEED, Numbers, rows_of_data
@@ -18,7 +18,7 @@ from gpututor.lookup import machine_named
 from gpututor.model.tape import GraphReplay
 from gpututor.text import duration
 
-__all__ = ["NOTES", "PAID", "RECALL", "REPLAYED", "case_paid"]
+__all__ = ["HELD_UP", "NOTES", "PAID", "RECALL", "REPLAYED", "case_paid", "case_recorded"]
 
 TOLERANCE = 0.05
 
@@ -41,7 +41,8 @@ NOTES = (
     "its fuser is left out; compiling takes a base and an amount for each operator, right to an order of magnitude. "
     "pytorch issue 111182 saw compiled training slower than eager: measure before you believe. **Short of time**: "
     "guess, run, the bars, the curve. **Exercise 10.1**: the usual slip is to divide by the whole step. **10.2**: the "
-    "usual slip is a graph that reads the first batch for ever."
+    "usual slip is a graph that reads the first batch for ever. **10.3** has another recording for each learner; the "
+    "usual slip is to name launches wherever the card is idle. Ask where the host is meanwhile."
 )
 
 
@@ -222,3 +223,12 @@ REPLAYED = Exercise(
     needs_run=False,
     hidden=_draw,
 )
+
+# --- 10.3 ------------------------------------------------------------------------------------------------------------
+
+HELD_UP = planted.HELD_UP
+
+
+def case_recorded(learner: str) -> Case:
+    """The recording that a learner is asked about; who sits side by side has different ones."""
+    return planted.case_of(planted.seed_for(learner))

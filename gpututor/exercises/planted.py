@@ -195,9 +195,9 @@ def seed_for(learner: str) -> int:
     return random.Random(f"learner {learner}").randint(1, 9999)
 
 
-DIAGNOSED = Exercise(
+HELD_UP = Exercise(
     "10.3",
-    "What held it up",
+    "What holds it up",
     "diagnosis",
     "A training loop was recorded on a {card}: {step} a step, {kernels} kernels in it, of {kernel} each. One thing "
     "holds it up more than all else.\n\n{table}\n\nWhat is it?",

@@ -27,6 +27,7 @@ EXERCISES: tuple[Exercise, ...] = (
     ex09.LOGGED,
     ex10.PAID,
     ex10.REPLAYED,
+    ex10.HELD_UP,
     ex12.ALLOWED,
     ex12.FEW,
 )

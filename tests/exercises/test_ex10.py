@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpututor.exercises import ex10
+from gpututor.exercises import ex10, planted
+from gpututor.ledger import Account
 from tests.exercises.answers import Answers, Wrong
 
 # Compiling takes 20 s and saves 10 of 40 ms a step: it has paid after 20 / 0.01 = 2,000 steps.
@@ -56,6 +57,15 @@ def train(step, batches):
 """
 NOT_YET = "def train(step, batches):\n    raise NotImplementedError('soon')\n"
 
+SEED = 3  # of the recording
+IF_IT_WERE = {
+    Account.LAUNCH_OVERHEAD: "kernels would be short",
+    Account.BLOCKING_SYNC: "stand in them again and again",
+    Account.WAITING_FOR_INPUT: "time on the next batch",
+    Account.EXPOSED_COPY: "would stand in it",
+    Account.TOO_FEW_BLOCKS: "do few of them work",
+    Account.MEMORY_BOUND: "wait for bytes",
+}
 ANSWERS = {
     "10.1": Answers(
         lambda case: f"{case['once_ms'] / (case['eager_ms'] - case['compiled_ms']):,.0f} steps",
@@ -78,6 +88,15 @@ ANSWERS = {
             Wrong(READS, "can't be part of a graph", hint=2),
             Wrong(NOT_YET, "NotImplementedError"),
         ),
+    ),
+    "10.3": Answers(
+        lambda case: planted.planted(case["seed"]).option,
+        tuple(
+            Wrong(cause.option, IF_IT_WERE[cause.account], hint=1)
+            for cause in planted.CAUSES
+            if cause.account is not planted.planted(SEED).account
+        ),
+        dict(planted.case_of(SEED)),
     ),
 }
 

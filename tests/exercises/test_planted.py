@@ -8,29 +8,13 @@ from collections import Counter
 import pytest
 
 from gpututor.exercises import planted
-from gpututor.exercises.planted import CAUSES, DIAGNOSED, case_of
+from gpututor.exercises.planted import CAUSES, HELD_UP, case_of
 from gpututor.grading import judging
 from gpututor.ledger import Account
-from tests.exercises.answers import Answers, Wrong
+from tests.exercises import test_ex10
 
 SEED = 3
-TOLD = {
-    Account.LAUNCH_OVERHEAD: "kernels would be short",
-    Account.BLOCKING_SYNC: "stand in them again and again",
-    Account.WAITING_FOR_INPUT: "time on the next batch",
-    Account.EXPOSED_COPY: "would stand in it",
-    Account.TOO_FEW_BLOCKS: "do few of them work",
-    Account.MEMORY_BOUND: "wait for bytes",
-}
-ANSWERS = Answers(
-    lambda case: planted.planted(case["seed"]).option,
-    tuple(
-        Wrong(cause.option, TOLD[cause.account], hint=1)
-        for cause in CAUSES
-        if cause.account is not planted.planted(SEED).account
-    ),
-    dict(case_of(SEED)),
-)
+ANSWERS = test_ex10.ANSWERS["10.3"]
 
 
 @pytest.mark.parametrize("machine", ["p3.2xlarge", "g4dn.xlarge", "desktop-RTX-4090"])
@@ -55,19 +39,11 @@ def test_the_case_holds_no_word_of_the_cause_beyond_its_options():
     shown = json.dumps({key: value for key, value in case.items() if key != "options"})
 
     assert planted.planted(SEED).account.value not in shown
-    assert sorted(case["options"]) == sorted(DIAGNOSED.options)
+    assert sorted(case["options"]) == sorted(HELD_UP.options)
 
 
-@pytest.mark.parametrize("wrong", ANSWERS.wrong, ids=lambda wrong: wrong.says)
-def test_another_cause_is_told_what_it_would_look_like(wrong):
-    judged = DIAGNOSED.check(wrong.answer, ANSWERS.case)
-
-    assert wrong.says in judged.text
-    assert (judged.state, judged.hint) == ("wrong", 1)
-
-
-def test_the_planted_one_is_right_and_has_its_account_named():
-    judged = DIAGNOSED.check(ANSWERS.right_for(ANSWERS.case), ANSWERS.case)
+def test_the_right_answers_sentence_names_its_account():
+    judged = HELD_UP.check(ANSWERS.right_for(ANSWERS.case), ANSWERS.case)
 
     assert judged.state == "right"
     assert planted.planted(SEED).account.value in judged.text
@@ -77,12 +53,7 @@ def test_a_case_of_another_seed_has_another_table():
     assert len({case_of(seed)["words"]["table"] for seed in range(12)}) == 12
 
 
-def test_the_task_has_no_gap_left():
-    assert "{" not in DIAGNOSED.asked(case_of(SEED))
-
-
-def test_graded_it_is_the_seeds_own_truth_that_counts(monkeypatch):
-    monkeypatch.setattr(judging, "exercise", lambda number: DIAGNOSED)
+def test_graded_it_is_the_seeds_own_truth_that_counts():
     case = json.loads(json.dumps(case_of(SEED)))
     made_up = case | {"options": ["Mine"], "machine": "mine"}
     told = [

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import json
 import os
 import re
 import shutil
@@ -22,6 +23,7 @@ import pytest
 
 from gpututor.exercises.keeping import kept_case
 from gpututor.exercises.registry import EXERCISES, exercise
+from gpututor.grading.judging import judge_item
 from gpututor.lab.worker import find, seed_generators
 from gpututor.progress import Progress
 from gpututor.results import StoredResult, now_utc
@@ -115,6 +117,11 @@ def cases(lesson: Lesson) -> dict[str, Any]:
     return found
 
 
+def whose(number: str, case: Any) -> str:
+    """Whether a grader takes the page's case for our own run's, or how it differs."""
+    return judge_item({"number": number, "answer": "", "case": json.loads(json.dumps(case)), "hidden": []})["case"]
+
+
 def answers(number: str) -> Answers:
     return importlib.import_module(f"tests.exercises.test_ex{int(number.partition('.')[0]):02d}").ANSWERS[number]
 
@@ -158,6 +165,12 @@ def test_the_page_keeps_each_case_for_the_command(lesson):
     assert {number: kept_case(Store(), exercise(number)) for number in needed} == needed
 
 
+def test_a_grader_finds_the_pages_case_to_be_our_own_runs(lesson):
+    made_by_us = {number: case for number, case in cases(lesson).items() if exercise(number).case_from}
+
+    assert {number: whose(number, case) for number, case in made_by_us.items()} == dict.fromkeys(made_by_us, "ours")
+
+
 def test_our_solutions_earn_full_marks_on_this_run(lesson):
     for number, case in cases(lesson).items():
         judged = exercise(number).check(answers(number).right_for(case), case)
@@ -195,3 +208,5 @@ def test_with_another_card_chosen_the_page_holds(lesson, machine):
     assert {cell: html for cell, html in other.shown.items() if FAILED.search(html)} == {}
     assert len(other.shown) >= len(lesson.shown) - 2
     assert machine.partition("-")[0] in " ".join(other.shown.values())
+    for number, case in cases(other).items():
+        assert whose(number, case) in ("ours", "own", "none"), number

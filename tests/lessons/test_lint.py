@@ -222,10 +222,10 @@ def test_the_registry_lists_the_lessons_exercises(notebook):
 
 
 @every_lesson
-def test_a_lesson_has_one_or_two_exercises_and_one_is_about_the_readers_own_run(notebook):
+def test_a_lesson_has_one_to_three_exercises_and_one_is_about_the_readers_own_run(notebook):
     kinds = [each.kind for each in exercises(notebook).values()]
 
-    assert 1 <= len(kinds) <= 2
+    assert 1 <= len(kinds) <= 3
     assert set(kinds) & {"number", "choice", "diagnosis"}
 
 
