@@ -124,6 +124,7 @@ def wait_for_work(orders: socket.socket) -> None:
                 os._exit(status)
         for fd in fds:
             os.close(fd)
+        orders.sendall(b"f")  # forked: from here on the card is there, whatever becomes of this server
 
 
 def main() -> None:

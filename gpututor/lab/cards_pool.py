@@ -184,6 +184,10 @@ class Cards:
             with card_end, judge_end:
                 socket.send_fds(self._orders, [b"c"], [card_end.fileno(), judge_end.fileno()])
             frames.send(judge, json.dumps(terms).encode())
+            self._orders.settimeout(START_S)
+            if self._orders.recv(1) != b"f":
+                raise OSError("it has ended")
+            self._orders.settimeout(None)
         except OSError as error:
             raise CardsFailed(f"the server of simulated cards is gone ({error}); start again") from error
         return OneCard(theirs, judge)

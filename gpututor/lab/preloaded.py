@@ -9,7 +9,6 @@ PACKAGES = ("gpututor.model", "gpututor.simgpu")
 MODULES = (
     "torch",
     "torch.utils.data",
-    "torch._dynamo",  # an optimizer's first step imports it, which takes longer than all else
     "gpututor.lookup",
     "gpututor.lab.on_card",
 )
@@ -19,6 +18,8 @@ def load() -> None:
     """Import them. The simulated device is not registered: not every exercise wants it."""
     for name in MODULES:
         importlib.import_module(name)
+    compiler = importlib.import_module("torch.compiler")
+    compiler.disable(load)  # loads the compiler, as an optimizer's first step does, which takes longer than all else
     for name in PACKAGES:
         package = importlib.import_module(name)
         for module in pkgutil.walk_packages(package.__path__, f"{name}."):

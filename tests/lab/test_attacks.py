@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -90,14 +91,24 @@ def carried_out(name, how, given):
     body = "".join(f"    {line}\n" for line in ATTACKS[name].body.splitlines())
     calls = [[given["data"]]]
     began_s = time.monotonic()
-    with isolated(how), one_learner():
-        spaces = [run_learner(WHERE, "f", calls).values[0]]
-        run = run_learner(f"def f(given):\n{body}", "f", calls, timeout_s=TIMEOUT_S, memory_mb=MEMORY_MB)
-        same = run_learner(AFTERWARDS, "f", calls)
-        spaces += run_learner(WHERE, "f", calls).values
-    with isolated(how):
-        other = run_learner(AFTERWARDS, "f", calls)
-    return Came(run, same, other, inside(spaces), time.monotonic() - began_s, reached(given["listener"]))
+    with ExitStack() as held:
+        with isolated(how), one_learner() as shared:
+            spaces = [space_of(shared, run_learner(WHERE, "f", calls), held)]
+            run = run_learner(f"def f(given):\n{body}", "f", calls, timeout_s=TIMEOUT_S, memory_mb=MEMORY_MB)
+            same = run_learner(AFTERWARDS, "f", calls)
+            spaces.append(space_of(shared, run_learner(WHERE, "f", calls), held))
+        with isolated(how):
+            other = run_learner(AFTERWARDS, "f", calls)
+        return Came(run, same, other, inside(spaces), time.monotonic() - began_s, reached(given["listener"]))
+
+
+def space_of(shared, where, held):
+    """The namespace that a call named, held open so that no other one gets its number."""
+    space = os.open(f"/proc/{shared._sandbox._pid}/ns/pid", os.O_RDONLY)
+    held.callback(os.close, space)
+    (name,) = where.values
+    assert name == str(Path(f"/proc/self/fd/{space}").readlink())
+    return name
 
 
 def inside(spaces):
@@ -167,7 +178,8 @@ def test_nothing_has_come_to_a_listener_outside(name, came):
     assert not came(name).reached
 
 
-def test_the_tests_own_process_has_no_descendants_left(came):
-    came("os._exit")
+def test_the_tests_own_process_has_no_descendants_left(bubblewrap, given):
+    before = {each.pid for each in below(os.getpid())}
+    carried_out("os._exit", bubblewrap, given)
 
-    assert len(below(os.getpid())) == 1
+    assert {each.pid for each in below(os.getpid())} == before

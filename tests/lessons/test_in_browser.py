@@ -134,6 +134,10 @@ class Walked:
     could_run: bool
 
 
+READY = {int(journey.file[:2]) for journey in JOURNEYS}
+"""Numbers of the lessons that are there."""
+
+
 @pytest.fixture(scope="module", params=JOURNEYS, ids=lambda journey: journey.file.removesuffix(".py"))
 def walked(running, request) -> Iterator[Walked]:
     server, one = running
@@ -239,7 +243,7 @@ def test_the_way_on_leads_to_the_next_lesson(walked, running):
     file = re.search(r"file=([\w.]+)", way_on.get_attribute("href"))[1]
     following = int(walked.journey.file[:2]) + 1
 
-    assert file.startswith(f"{following:02d}_" if following <= len(JOURNEYS) else "00_")
+    assert file.startswith(f"{following:02d}_" if following in READY else "00_")
     if following == 2:  # the click itself is the same in all
         page = visit(one, walked.server.address(walked.journey.file, learner=LEARNER))
         page.page.locator("a.gt-next").click(timeout=60_000)
