@@ -77,17 +77,12 @@ def _trained(
 ) -> Step:
     from torch import nn
 
-    train, (given, wanted) = Training(number_format, net, optimizer, given_device(batch)), batch
+    train, (given, wanted) = Training(number_format, net, optimizer, batch[0].device), batch
 
     def loss_of() -> Tensor:
         return nn.functional.cross_entropy((called or net)(given).flatten(0, -2), wanted.flatten())
 
     return lambda _k: train(loss_of)
-
-
-def given_device(batch: tuple[Tensor, Tensor]) -> torch.device:
-    """Where a batch lies."""
-    return batch[0].device
 
 
 def pictures(
@@ -100,7 +95,8 @@ def pictures(
     from gpututor.workloads.vision.resnets import ResNet50
 
     torch.manual_seed(0)
-    net: nn.Module = (ResNet50() if photos else ResNet20()).to(device)
+    with device:  # so that nobody draws weights which only shapes are asked of
+        net: nn.Module = ResNet50() if photos else ResNet20()
     side, kinds = (224, 1000) if photos else (32, KINDS)
     optimizer = torch.optim.SGD(net.parameters(), lr=RATE, momentum=MOMENTUM, fused=fused or None)
     x = torch.randn(batch, 3, side, side, device=device)
@@ -115,7 +111,8 @@ def texts(number_format: Format, n_texts: int, words: int, device: torch.device,
     from gpututor.workloads.language.gpt2 import Gpt2
 
     torch.manual_seed(0)
-    net = Gpt2(words=words).to(device)
+    with device:
+        net = Gpt2(words=words)
     optimizer = torch.optim.AdamW(net.parameters(), fused=compiled or None)
     ids = torch.randint(0, WORDS, (n_texts, LENGTH + 1), device=device)
     called = gpututor.compile(net) if compiled else net
@@ -129,7 +126,8 @@ def sentences(length: int, device: torch.device) -> Step:
     from gpututor.workloads.language.gpt2 import EagerGpt2, Size
 
     torch.manual_seed(0)
-    net = EagerGpt2(Size(12, 768, 12, PADDED_WORDS, EVEN_LENGTH)).to(device)
+    with device:
+        net = EagerGpt2(Size(12, 768, 12, PADDED_WORDS, EVEN_LENGTH))
     ids = torch.randint(0, WORDS, (SENTENCES, length + 1), device=device)
     return _trained(Format.FP16, net, torch.optim.AdamW(net.parameters()), (ids[:, :-1], ids[:, 1:]))
 
@@ -195,9 +193,9 @@ class Learning:
 
         import torch
 
-        weights = [p for p in self.net.parameters() if p.grad is not None and p.dim() > 1]
-        zeros = sum(p.numel() - int(torch.count_nonzero(p.grad)) for p in weights)
-        found = {"zero_share": zeros / sum(p.numel() for p in weights)}
+        gradients = [p.grad for p in self.net.parameters() if p.grad is not None and p.dim() > 1]
+        n_zeros = sum(each.numel() - int(torch.count_nonzero(each)) for each in gradients)
+        found = {"zero_share": n_zeros / sum(each.numel() for each in gradients)}
         scaler = self.train.scaler
         if scaler.is_enabled():  # it halves at each step that it leaves out, and grows only after 2,000 good ones
             found |= {"skipped": math.log2(self.first_scale / scaler.get_scale()), "scale": scaler.get_scale()}
@@ -272,11 +270,10 @@ def run(
     *,
     batches: Sequence[int] = BATCHES,
     n_learned: int = N_LEARNED,
-    aside: bool = True,
     machine: str = RUN_ON,
 ) -> dict[str, Any]:
-    """Train all of them on simulated cards, as `sweeps.simulate`; without `aside` only what the lesson's point needs."""
-    asked = small(batches) + large() + (others() if aside else []) + learned(n_learned)
+    """Train all of them on simulated cards, as `sweeps.simulate`."""
+    asked = small(batches) + large() + learned(n_learned) + others()
     return sweeps.simulate(progress, asked, what=WHAT, machine=machine)
 
 

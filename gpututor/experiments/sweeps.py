@@ -71,9 +71,9 @@ def simulate(
 
     Gives "points", a dict a variant with key, label, x, n_samples, losses (a number or None a step), step_ns (mean
     wall time of a kept step), held_out (a loss or None), noted (numbers by name), memory_bytes (peak), and "trouble", a
-    sentence where it could not run; "tapes", file names by key; "machine", "what", "clock" and "torch". The card is waited for before the kept
-    steps and after them. With clock "paced" the host's time is this computer's, and one such experiment runs at a time.
-    A run stopped half-way hands back the variants it finished.
+    sentence where it could not run; "tapes", file names by key; "machine", "what", "clock" and "torch". The card is
+    waited for before the kept steps and after them. With clock "paced" the host's time is this computer's, and one such
+    experiment runs at a time. A run stopped half-way hands back the variants it finished.
 
     Raises:
         ExperimentError: there is nothing to run.
