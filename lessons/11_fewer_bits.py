@@ -155,7 +155,8 @@ def which_control(found):
     ## Why
 
     {found.why_said} Autocast casts each weight, and what goes in and out. The scaler multiplies the loss, takes the
-    factor out of every gradient and asks the card whether one of them is infinite: the host **waits** for the answer.
+    factor out of every gradient and asks the card whether one of them is infinite: the host **waits** for the answer,
+    and its lead is gone.
     {found.no_wait_said}
     """)
     return (which,)
@@ -208,22 +209,23 @@ def cards(kept):
     _said = mo.md("""
     ## Ask which card
 
-    Every format runs on every card. Whether a core multiplies it is another question. Volta and Turing have cores for
-    fp16, Ampere and later for TF32 and bf16 too. TF32 needs no switch in the loop and no scaler: fp32 in memory, fewer
-    digits inside products. bf16 reaches as far as fp32, so no scaler, no check, no wait.
+    Torch takes every format on every card. Whether a core multiplies it is another question. Volta and Turing have
+    cores for fp16, Ampere and later for TF32 and bf16 too. TF32 is fp32 in memory with fewer digits inside products:
+    one line before the loop, no cast, no scaler. bf16 reaches as far as fp32, so no scaler, no check, no wait.
     """)
     gt.told(_said, figures.cards(others) if others[RENTED.name].asked else None)
     return (others,)
 
 
 @app.cell(hide_code=True)
-def words(found):
+def words(found, others):
     mo.stop(not found.asked)
     _said = mo.md(f"""
     ## A multiple of 8
 
-    Tensor cores read rows in pieces of 16 bytes: 8 halves. GPT-2 knows {figures.WORDS:,} words, an odd number, and one
-    product in every step has that many columns. {found.padding_said}
+    Tensor cores read rows in pieces of 16 bytes: 8 halves. GPT-2 knows {figures.WORDS:,} words, an odd number, and
+    some of its products have that many columns. So people add words that no text holds, up to
+    {figures.PADDED_WORDS:,}. {found.padding_said(others["A100-SXM4-80GB"])}
     """)
     gt.told(_said, figures.words(found))
     return

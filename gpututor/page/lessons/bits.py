@@ -25,11 +25,13 @@ from gpututor.experiments.formats import Format
 from gpututor.experiments.per_op import HostSplit
 from gpututor.page.kept import Kept
 from gpututor.page.lessons.splits import Steps
+from gpututor.references import reference
 from gpututor.text import duration, percent
 from gpututor.timeline import Label, Origin
 
 SOONER = 1.02  # as fast as fp32, or less than a fiftieth faster: not sooner
 SMOOTH = 16  # steps in a mean of losses
+DRAWN_BELOW = 1.5  # the first losses are many times that of a network which says nothing
 ALIKE = 1.05  # times a loss that is as good: other orders of pictures make as much of a difference
 GIB = 2**30
 JOBS: Mapping[str, str] = {"resnet20": "ResNet-20", "resnet50": "ResNet-50", "gpt2": "GPT-2"}
@@ -176,16 +178,22 @@ class Bits:
         """The same for compiled GPT-2 in bf16."""
         return self.ratio(f"compiled-{WORDS}", f"compiled-{PADDED_WORDS}")
 
-    @property
-    def padding_said(self) -> str:
-        """What padding brings on this card."""
+    def padding_said(self, a100: Bits) -> str:
+        """What padding brings on this card, and on an A100 beside what its best-known report says."""
         gains = {each: (self.padded(each) or 1.0) - 1 for each in Format}
         best = max(gains, key=lambda each: gains[each])
         card = self.machine.card.name
         if gains[best] < SOONER - 1:
-            return f"On this {card} it brings nothing: no tensor core multiplies these numbers."
-        said = f"On this {card} it makes the step {percent(gains[best])} faster in {best.value}"
-        return said + f", and changes nothing in fp32 ({duration(self.steps[texts_key(Format.FP32)].step_ns)})."
+            said = f"On this {card} it brings nothing: no tensor core multiplies these numbers."
+        else:
+            said = f"On this {card} the step is {percent(gains[best])} faster for it in {best.value}."
+        theirs, ours = reference("vocabulary, A100").value, a100.compiled_padded
+        if ours is None:
+            return said
+        return (
+            f"{said} Andrej Karpathy saw about {percent(theirs - 1)} on an A100, compiled; simulated that is "
+            f"{percent(ours - 1)}."
+        )
 
     # --- memory ------------------------------------------------------------------------------------------------------
 
@@ -238,8 +246,9 @@ class Bits:
         return [(int(k), mean) for k, mean in running_mean(known, SMOOTH)[SMOOTH - 1 :]]
 
     def learning_lines(self) -> dict[str, Sequence[tuple[float, float]]]:
-        """Steps and mean losses, of four ways; bf16 lies on fp32's line."""
-        return {way: self.means(way)[::2] for way in self.ways if way != "bf16"}
+        """Steps and mean losses, of four ways, once they are low enough to compare; bf16 lies on fp32's line."""
+        means = {way: self.means(way)[::2] for way in self.ways if way != "bf16"}
+        return {way: [(k, mean) for k, mean in pairs if mean <= DRAWN_BELOW] for way, pairs in means.items()}
 
     def left(self, way: str) -> float:
         """The loss on pictures that it never saw."""

@@ -22,7 +22,7 @@ from gpututor.experiments.formats import Format
 from gpututor.ledger import Account
 from gpututor.page.figures import figure
 from gpututor.page.kept import Kept
-from gpututor.page.lessons.bits import GIB, JOBS, Bits, key_of
+from gpututor.page.lessons.bits import DRAWN_BELOW, GIB, JOBS, Bits, key_of
 from gpututor.page.lessons.bits_elsewhere import CARDS, threads
 from gpututor.page.lessons.tiny_tables import Row, table
 from gpututor.page.line_figure import line_figure
@@ -62,7 +62,7 @@ def most(number_format: Format) -> float:
 
 def question_picture() -> str:
     """The four formats as rows of bits: sign, exponent, fraction."""
-    fills = (css_fill(Account.BUSY_UNSPLIT), css_fill(Account.EXPOSED_COPY), css_fill(Account.USEFUL))
+    fills = (css_fill(Account.LAUNCH_OVERHEAD), css_fill(Account.EXPOSED_COPY), css_fill(Account.USEFUL))
     names = ("sign", "exponent: how large", "fraction: how exact")
     cell = "display:block;height:1.1rem;border-radius:2px"
     rows = ""
@@ -212,9 +212,8 @@ def learning(found: Bits) -> object:
         table("The way", titles, rows),
         x_title="steps",
         y_title="loss",
-        log_y=True,
-        note="Mean squared error, as the share of what a network has that always says 0; means of some steps. bf16 "
-        "lies on fp32's line.",
+        note=f"Mean squared error, as the share of what a network has that always says 0; means of some steps, from "
+        f"{DRAWN_BELOW:g} on downwards. bf16 lies on fp32's line.",
         wide=True,
     )
 
