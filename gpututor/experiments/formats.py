@@ -38,8 +38,9 @@ def tf32(allowed: bool) -> Iterator[None]:
     """A `with` block in which products and convolutions of fp32 numbers may use TF32, or may not."""
     import torch
 
-    cudnn = torch.backends.cudnn
-    owners = (torch.backends.cuda.matmul, cudnn.conv, cudnn.rnn)  # type: ignore[attr-defined]  # made at run time
+    cudnn: Any = torch.backends.cudnn
+    cuda: Any = torch.backends.cuda.matmul  # both get their attributes at run time
+    owners = (cuda, cudnn.conv, cudnn.rnn)
     before = [owner.fp32_precision for owner in owners]
     try:
         for owner in owners:
@@ -87,7 +88,7 @@ class Training:
             self.optimizer.zero_grad()
             with self.autocast():
                 loss = loss_of()
-            self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+            self.scaler.scale(loss).backward()
             self.scaler.step(self.optimizer)
             self.scaler.update()
             return loss.detach()

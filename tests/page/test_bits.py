@@ -279,6 +279,6 @@ def test_figures_of_what_was_not_run_are_left_out():
 
 
 def test_without_a_run_nothing_was_found():
-    bits = bits_of(Kept(None, {}, {}), machine(DEFAULT_MACHINE))
+    bits = bits_of(Kept(), machine(DEFAULT_MACHINE))
 
     assert (bits.n_sooner, bits.batches, bits.ways, bits.ends) == (None, [], [], None)

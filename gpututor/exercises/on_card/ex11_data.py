@@ -23,7 +23,8 @@ def gradients(seed: int = SEED, n_weights: int = N_WEIGHTS, n_spikes: int = N_SP
     made = dice.uniform(0.5, 4.0, size=(N_STEPS, n_weights)) * dice.choice((-1e-6, 1e-6), size=(N_STEPS, n_weights))
     for step in dice.choice(N_STEPS, size=n_spikes, replace=False):
         made[step, dice.integers(n_weights)] = SPIKE
-    return made.astype(np.float32)
+    gradients_of_steps: Numbers = made.astype(np.float32)
+    return gradients_of_steps
 
 
 def on_card(seed: int, n_weights: int, n_spikes: int) -> list[Any]:
