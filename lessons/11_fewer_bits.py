@@ -24,7 +24,7 @@ with app.setup(hide_code=True):
 
     from gpututor import page as gt
     from gpututor.exercises import ex11
-    from gpututor.experiments.fewer_bits import ASKED_BATCH, BATCHES, N_LEARNED, N_PHOTOS, N_TEXTS, small_key
+    from gpututor.experiments.fewer_bits import ASKED_BATCH, N_LEARNED, N_PHOTOS, N_TEXTS, small_key
     from gpututor.experiments.formats import Format
     from gpututor.lookup import machine_named
     from gpututor.page.lessons import bits_figures as figures
@@ -34,7 +34,6 @@ with app.setup(hide_code=True):
 
     RENTED = machine_named()
     FASTER = RENTED.card.peak_flop_per_s["fp16"] / RENTED.card.peak_flop_per_s["fp32"]
-    PARAMS = {"batches": BATCHES, "n_learned": N_LEARNED}
     flow = gt.Flow(
         gt.lesson(11),
         gt.Question(
@@ -54,8 +53,7 @@ with app.setup(hide_code=True):
             "Train in four formats",
             measure="gpututor.experiments.fewer_bits:measure",
             budget_s=150,
-            on=f"Simulated {RENTED.card.name} · {RENTED.name} · three networks by their shapes, and a small one that "
-            "really learns",
+            on=f"Simulated {RENTED.card.name} · three networks by their shapes, and a small one that really learns",
         ),
         ex11,
     )
@@ -65,8 +63,7 @@ with app.setup(hide_code=True):
 def head():
     flow.header(
         "A number in four bytes can be told in two, with less reach or fewer digits. Memory moves half the bytes, and "
-        "newer cards have cores that multiply nothing else so fast. Switching it on takes two lines. What can go "
-        "wrong?",
+        "newer cards have cores that multiply nothing else so fast. It takes two lines. What can go wrong?",
         hero=figures.question_picture(),
     )
     return
@@ -92,7 +89,7 @@ def guess_card(answer, get_phase, guess):
 
 @app.cell(hide_code=True)
 def run_controls(get_phase, guess):
-    buttons = flow.run_buttons(get_phase(), guess.value, PARAMS)
+    buttons = flow.run_buttons(get_phase(), guess.value, {"n_learned": N_LEARNED})
     return (buttons,)
 
 
@@ -131,15 +128,10 @@ def result(answer, kept, rented):
 
 
 @app.cell(hide_code=True)
-def priced(kept, on):
+def jobs(kept, on):
     found = bits_of(kept, machine_named(on.value))
-    return (found,)
-
-
-@app.cell(hide_code=True)
-def jobs(found, on):
     figures.jobs(found, on)
-    return
+    return (found,)
 
 
 @app.cell(hide_code=True)
