@@ -112,8 +112,8 @@ def test_lessons_can_be_chosen():
 
 
 def test_a_lesson_that_measures_nothing_is_refused():
-    with pytest.raises(LessonNotRecorded, match=r"no lesson with an experiment to record is called \"11\""):
-        of_lessons([2, 11])
+    with pytest.raises(LessonNotRecorded, match=r"no lesson with an experiment to record is called \"41\""):
+        of_lessons([2, 41])
 
 
 # --- what is kept ----------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpututor.errors import ExerciseNotKnown
-from gpututor.exercises import ex01, ex02, ex03, ex04, ex05, ex06, ex07, ex08, ex09, ex10, ex12
+from gpututor.exercises import ex01, ex02, ex03, ex04, ex05, ex06, ex07, ex08, ex09, ex10, ex11, ex12
 from gpututor.exercises.form import Exercise
 
 EXERCISES: tuple[Exercise, ...] = (
@@ -28,6 +28,8 @@ EXERCISES: tuple[Exercise, ...] = (
     ex10.PAID,
     ex10.REPLAYED,
     ex10.HELD_UP,
+    ex11.PAYS,
+    ex11.SCALER,
     ex12.ALLOWED,
     ex12.FEW,
 )

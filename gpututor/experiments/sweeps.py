@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 Step = Callable[[int], Any]
 """Trains step number k and gives its loss, a scalar tensor left on the device (reading it would wait), or None.
 
-One with a method `held_out()` is asked, after the run and not as part of it, for the loss on samples it never saw.
+One with a method `held_out()` is asked, after the run and not as part of it, for the loss on samples it never saw; one
+with `noted()` for numbers by name, which are kept with its point.
 """
 
 MACHINE = "p3.2xlarge"
@@ -69,10 +70,10 @@ def simulate(
     """Train each variant for `n_steps` on `machine`'s simulated card; the tape of the last `n_kept` goes into a file.
 
     Gives "points", a dict a variant with key, label, x, n_samples, losses (a number or None a step), step_ns (mean
-    wall time of a kept step), held_out (a loss or None), memory_bytes (peak), and "trouble", a sentence where it could
-    not run; "tapes", file names by key; "machine", "what", "clock" and "torch". The card is waited for before the kept
-    steps and after them. With clock "paced" the host's time is this computer's, and one such experiment runs at a time.
-    A run stopped half-way hands back the variants it finished.
+    wall time of a kept step), held_out (a loss or None), noted (numbers by name), memory_bytes (peak), and "trouble", a
+    sentence where it could not run; "tapes", file names by key; "machine", "what", "clock" and "torch". The card is
+    waited for before the kept steps and after them. With clock "paced" the host's time is this computer's, and one such
+    experiment runs at a time. A run stopped half-way hands back the variants it finished.
 
     Raises:
         ExperimentError: there is nothing to run.
@@ -148,7 +149,7 @@ def _simulated(
     from gpututor.simgpu import simulated_gpu
 
     told: dict[str, Any] = {**_about(variant), "losses": [], "step_ns": None, "memory_bytes": None, "trouble": None}
-    told["held_out"] = None
+    told |= {"held_out": None, "noted": {}}
     losses: list[Any] = []
     with simulated_gpu(machine, numerics=variant.numerics, what=variant.label, clock=clock) as sim:
         try:
@@ -170,7 +171,8 @@ def _simulated(
         tape = Tape(variant.label, sim.tape.entries[first:], [], n_cards=sim.tape.n_cards, clock=clock)
         told |= {"step_ns": (sim.host_ns - began_ns) / plan.n_kept, "memory_bytes": sim.memory.peak_bytes}
         told["losses"] = [_number(loss) if variant.numerics else None for loss in losses[plan.n_warmup :]]
-        told["held_out"] = _held_out(step) if variant.numerics else None
+        if variant.numerics:
+            told |= {"held_out": _held_out(step), "noted": getattr(step, "noted", dict)()}
         tape.losses = told["losses"][-plan.n_kept :]
     return told, tape
 

@@ -75,6 +75,7 @@ EXPERIMENTS = (
             (8, "preparing", "pictures prepared by host and card, and ways to copy them", "preparing", ""),
             (9, "answers", "ways to watch the loss", "answers", ""),
             (10, "tiny-kernels", "ResNet-50 eager, compiled and as a graph", "tiny_kernels", ""),
+            (11, "fewer-bits", "three networks in fp32, TF32, fp16 and bf16", "fewer_bits", ""),
             (12, "optimizers", "updates in three ways, rows of a table, and ResNet-50", "optimizers", ""),
         )
     ),

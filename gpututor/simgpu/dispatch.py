@@ -17,6 +17,7 @@ from gpututor.simgpu.forms import DEVICE_NAME, Form, form_of
 from gpututor.simgpu.keys import CONSTANT, key_of
 from gpututor.simgpu.memory import block_of
 from gpututor.simgpu.plans import OpPlans, Plan, cost_of, short_name
+from gpututor.simgpu.precision.half_products import SUMMED
 from gpututor.simgpu.private.tensors import has_kernel, schema_of
 from gpututor.simgpu.session import FORWARD, NO_GRAD, Session, current, phase, thread
 from gpututor.simgpu.special import SPECIAL, refuse_mixed_devices
@@ -172,7 +173,8 @@ def compute_and_plan(place: Place | None, op: Any, args: tuple[Any, ...], kwargs
     plan.card = device_index(args, kwargs)
     if session.numerics:
         big.refuse_what_cannot_fit(op, args, kwargs, session.memories[plan.card])
-        out = op(*map(on_host, args), **host_kwargs(kwargs))
+        compute = plan.compute if op in SUMMED else op
+        out = compute(*map(on_host, args), **host_kwargs(kwargs))
     else:
         out = known.shapes(op, args, kwargs)
     if odd.is_odd(out) and not plan.inplace:

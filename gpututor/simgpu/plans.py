@@ -14,7 +14,8 @@ from gpututor.model.spec import HostKind, OpCall, OpCost, TensorMeta
 from gpututor.model.tape import TapeOp
 from gpututor.simgpu.forms import DTYPE_NAME, Form
 from gpututor.simgpu.keys import careful_key, quick_key
-from gpututor.simgpu.private.tensors import fp32_precision, function_of, schema_of
+from gpututor.simgpu.precision.half_products import function_on_cpu
+from gpututor.simgpu.private.tensors import fp32_precision, schema_of
 from gpututor.simgpu.tensor import SimTensor
 
 DETACH = torch.ops.aten.detach.default
@@ -69,7 +70,7 @@ class Plan:
     def __init__(self, name: str, op: Any = None) -> None:
         self.name = name
         self.op = op
-        self.compute: Any = None if op is None else _empty if op is EMPTY else function_of(op)
+        self.compute: Any = None if op is None else _empty if op is EMPTY else function_on_cpu(op)
         self.named: dict[str, Any] | None = None  # the CPU op's arguments by name, where all stand in the plan's key
         self.outs: tuple[Form | None, ...] | None = ()
         self.single = True

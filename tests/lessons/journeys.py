@@ -224,6 +224,17 @@ JOURNEYS = (
         ),
     ),
     Journey(
+        "11_fewer_bits.py",
+        "one",
+        (
+            Control("machine", select("jobs", "T4 (g4dn.xlarge)"), "curve", select("jobs", "V100 (p3.2xlarge)")),
+            Control("format in the ledger", choose("timeline_head", nth=0), "ledger", choose("timeline_head", nth=1)),
+            Control("window of the timeline", press("timeline_head", "ArrowLeft", nth=1), "timeline"),
+        ),
+        ("timeline", "curve", "learning"),
+        ('"n_learned": N_LEARNED', '"n_learned": 40'),
+    ),
+    Journey(
         "12_the_optimizers_turn.py",
         "a few times as long",
         (
