@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpututor.errors import ExerciseNotKnown
-from gpututor.exercises import ex01, ex02, ex03, ex04, ex05, ex06, ex07, ex08, ex09, ex10
+from gpututor.exercises import ex01, ex02, ex03, ex04, ex05, ex06, ex07, ex08, ex09, ex10, ex16
 from gpututor.exercises.form import Exercise
 
 EXERCISES: tuple[Exercise, ...] = (
@@ -27,6 +27,8 @@ EXERCISES: tuple[Exercise, ...] = (
     ex09.LOGGED,
     ex10.PAID,
     ex10.REPLAYED,
+    ex16.RARELY,
+    ex16.ONCE,
 )
 
 

@@ -23,6 +23,7 @@ BUCKETS_MB = (1, 5, 100, 1000)  # torch's own, 25, is the plain way
 N_MICRO = 8
 PAIR_SEQUENCES, PAIR_LENGTH = 4, 1024  # transformers issue 9371: run_clm.py, 4 a card, GPT-2's whole length
 PICTURES = 128  # imagenet-multiGPU.torch's usual batch
+PAPER_RANKS, PAPER_PICTURES = 32, 32  # the DDP paper's cluster; its pictures a card aren't told where we looked
 WIDE = 8  # times the batch, where each card keeps what one had
 RUN_ON = "H100-SXM"  # its memory holds all of it; the page prices what was done on any other card
 WHAT = "lesson 16, several cards"
@@ -40,21 +41,25 @@ def _alexnet(spread: dict[str, Any], device: torch.device) -> Step:
     return alexnet(PICTURES, Way(**spread), device)
 
 
+def _resnet(spread: dict[str, Any], device: torch.device) -> Step:
+    from gpututor.jobs.several_cards import Way, resnet50
+
+    return resnet50(PAPER_PICTURES, Way(**spread), device)
+
+
 def _learning(batch: int, spread: dict[str, Any], device: torch.device) -> Step:
     from gpututor.jobs.several_cards import Way, learning
 
     return learning(Way(**spread), batch, device)  # type: ignore[no-any-return]
 
 
-def timed(
-    key: str, label: str, n: int, *, sequences: int = SEQUENCES, length: int = LENGTH, **spread: Any
-) -> Variant:
+def timed(key: str, label: str, n: int, *, sequences: int = SEQUENCES, length: int = LENGTH, **spread: Any) -> Variant:
     """GPT-2 on `n` cards, each a process of its own unless `data_parallel` of one process are named."""
     in_one = spread.get("data_parallel", 1)
     samples = sequences * spread.get("n_micro", 1)
     make = partial(_gpt2, n if in_one == 1 else 1, sequences, length, spread)
     ranks = n if in_one == 1 else 1
-    return Variant(key, label, make, n, samples, 3, 2, numerics=False, n_kept=2, n_cards=in_one, n_ranks=ranks)
+    return Variant(key, label, make, n, samples, 1, 2, numerics=False, n_kept=1, n_cards=in_one, n_ranks=ranks)
 
 
 def learned(key: str, label: str, n: int, n_steps: int, batch: int, **spread: Any) -> Variant:
@@ -87,14 +92,22 @@ def gpt2_variants() -> list[Variant]:
     return found
 
 
-def alexnet_variants() -> list[Variant]:
-    """AlexNet on one card, and on four of one process."""
-    options: dict[str, Any] = {"n_samples": PICTURES, "n_steps": 3, "n_warmup": 2, "numerics": False, "n_kept": 2}
-    one = Variant("alexnet-one", "AlexNet, 1 card", partial(_alexnet, {}), 1, **options)
-    four = Variant(
-        "alexnet-dp", "AlexNet, 4 cards", partial(_alexnet, {"data_parallel": 4}), 4, n_cards=4, **options
-    )
-    return [one, four]
+def picture_variants() -> list[Variant]:
+    """For threads: AlexNet on one card and on four of one process, ResNet-50 on 32 with and without small buckets."""
+    options: dict[str, Any] = {"n_steps": 1, "n_warmup": 2, "numerics": False, "n_kept": 1}
+    four: dict[str, Any] = {"data_parallel": 4}
+    found = [
+        Variant("alexnet-one", "AlexNet, 1 card", partial(_alexnet, {}), 1, PICTURES, **options),
+        Variant("alexnet-dp", "AlexNet, 4 cards", partial(_alexnet, four), 4, PICTURES, n_cards=4, **options),
+    ]
+    for key, how, spread in (
+        ("paper-small", "usual buckets", {}),
+        ("paper-whole", "one bucket", {"bucket_mb": BUCKETS_MB[-1]}),
+    ):
+        make, samples = partial(_resnet, spread), PAPER_PICTURES * PAPER_RANKS
+        label = f"ResNet-50, {PAPER_RANKS} cards, {how}"
+        found.append(Variant(key, label, make, PAPER_RANKS, samples, n_ranks=PAPER_RANKS, **options))
+    return found
 
 
 def learned_variants(n_steps: int) -> list[Variant]:
@@ -110,7 +123,14 @@ def learned_variants(n_steps: int) -> list[Variant]:
     ]
 
 
+def measure(progress: Progress, *, device: str = "cpu", n_steps: int = 60) -> dict[str, Any]:
+    """The small network on this computer, in one process and in two that torchrun starts; see `torchrun.measure`."""
+    from gpututor.experiments import torchrun
+
+    return torchrun.measure(progress, device=device, n_steps=n_steps)
+
+
 def run(progress: Progress, *, n_steps: int = 64, machine: str = RUN_ON) -> dict[str, Any]:
     """All of it on simulated cards; see `sweeps.simulate`."""
-    variants = [*gpt2_variants(), *alexnet_variants(), *learned_variants(n_steps)]
+    variants = [*gpt2_variants(), *picture_variants(), *learned_variants(n_steps)]
     return sweeps.simulate(progress, variants, what=WHAT, machine=machine)

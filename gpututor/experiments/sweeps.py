@@ -164,7 +164,9 @@ def _simulated(
     if variant.n_ranks > 1:
         return _on_ranks(variant, machine, plan, tell, told)
     losses: list[Any] = []
-    with simulated_gpu(_with_cards(machine, variant.n_cards), numerics=variant.numerics, what=variant.label, clock=clock) as sim:
+    with simulated_gpu(
+        _with_cards(machine, variant.n_cards), numerics=variant.numerics, what=variant.label, clock=clock
+    ) as sim:
         try:
             step = variant.make(torch.device("simgpu"))
             for k in range(plan.first_kept):

@@ -55,9 +55,7 @@ def spread(net: nn.Module, way: Way, device: torch.device) -> nn.Module:
     return nn.parallel.DistributedDataParallel(net, device_ids=ids, bucket_cap_mb=way.bucket_mb)
 
 
-def train_once(
-    net: nn.Module, optimizer: torch.optim.Optimizer, way: Way, loss_of: Callable[[int], Tensor]
-) -> Tensor:
+def train_once(net: nn.Module, optimizer: torch.optim.Optimizer, way: Way, loss_of: Callable[[int], Tensor]) -> Tensor:
     """One step of the optimizer after `way.n_micro` backward passes; `loss_of(m)` is the loss of part m.
 
     Gives the mean of the parts' losses, left on the device.
@@ -94,7 +92,8 @@ def gpt2(sequences: int, length: int, way: Way, device: torch.device) -> Callabl
     from gpututor.workloads.language.gpt2 import Gpt2
 
     torch.manual_seed(0)
-    net = spread(WithLoss(Gpt2()), way, device)
+    with device:  # else half a gigabyte of numbers is drawn on the host first
+        net = spread(WithLoss(Gpt2()), way, device)
     optimizer = torch.optim.AdamW(net.parameters())
     ids = torch.randint(0, N_WORDS, (sequences, length), device=device)
     return lambda _k: train_once(net, optimizer, way, lambda _m: net(ids, ids))
@@ -105,16 +104,29 @@ def alexnet(pictures: int, way: Way, device: torch.device) -> Callable[[int], Te
 
     Source: Krizhevsky 2014, "One weird trick for parallelizing convolutional neural networks".
     """
-    torch.manual_seed(0)
     channels = ((3, 64, 11, 4, 2), (64, 192, 5, 1, 2), (192, 384, 3, 1, 1), (384, 256, 3, 1, 1), (256, 256, 3, 1, 1))
     layers: list[nn.Module] = []
-    for k, (n_in, n_out, size, stride, padding) in enumerate(channels):
-        layers += [nn.Conv2d(n_in, n_out, size, stride, padding), nn.ReLU(inplace=True)]
-        layers += [nn.MaxPool2d(3, 2)] if k in (0, 1, 4) else []
-    for n_in, n_out in ((256 * 36, 4096), (4096, 4096)):
-        layers += [nn.Dropout(), nn.Linear(n_in, n_out), nn.ReLU(inplace=True)]
-        layers = [*layers[:-3], nn.Flatten(), *layers[-3:]] if n_in != n_out else layers
-    net = spread(nn.Sequential(*layers, nn.Linear(4096, 1000)), way, device)
+    with device:
+        for k, (n_in, n_out, size, stride, padding) in enumerate(channels):
+            layers += [nn.Conv2d(n_in, n_out, size, stride, padding), nn.ReLU(inplace=True)]
+            layers += [nn.MaxPool2d(3, 2)] if k in (0, 1, 4) else []
+        layers += [nn.Flatten(), nn.Dropout(), nn.Linear(256 * 36, 4096), nn.ReLU(inplace=True)]
+        layers += [nn.Dropout(), nn.Linear(4096, 4096), nn.ReLU(inplace=True), nn.Linear(4096, 1000)]
+    return of_pictures(nn.Sequential(*layers), pictures, way, device)
+
+
+def resnet50(pictures: int, way: Way, device: torch.device) -> Callable[[int], Tensor]:
+    """A training step of ResNet-50, with SGD."""
+    from gpututor.workloads.vision.resnets import ResNet50
+
+    with device:
+        net = ResNet50()
+    return of_pictures(net, pictures, way, device)
+
+
+def of_pictures(net: nn.Module, pictures: int, way: Way, device: torch.device) -> Callable[[int], Tensor]:
+    """A training step of a network for ImageNet on so many random pictures in this process."""
+    net = spread(net, way, device)
     optimizer = torch.optim.SGD(net.parameters(), 0.01, momentum=0.9)
     shown = torch.randn(pictures, 3, 224, 224, device=device)
     kinds = torch.randint(0, 1000, (pictures,), device=device)
