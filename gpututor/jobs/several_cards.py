@@ -80,8 +80,8 @@ class WithLoss(nn.Module):
         self.net = net
 
     def forward(self, ids: Tensor, following: Tensor) -> Tensor:
-        """The mean loss of the words that follow."""
-        return F.cross_entropy(self.net(ids).view(-1, N_WORDS), following.view(-1))
+        """The mean loss of the words that follow, (1,)."""
+        return F.cross_entropy(self.net(ids).view(-1, N_WORDS), following.view(-1)).view(1)
 
 
 def gpt2(sequences: int, length: int, way: Way, device: torch.device) -> Callable[[int], Tensor]:

@@ -10,6 +10,8 @@ from typing import Any
 
 from gpututor.cards import Machine
 from gpututor.charts import running_mean
+from gpututor.exercises.ex16 import case_rarely
+from gpututor.exercises.form import Case
 from gpututor.experiments.several_cards import BUCKETS_MB, COUNTS, LENGTH, MOST, N_MICRO, SEQUENCES
 from gpututor.links import wiring
 from gpututor.lookup import machine_named
@@ -220,6 +222,22 @@ class Several:
         ways = [self.losses(key) for key in self.told if key.startswith("learn-") and key != "learn-wide"]
         half = len(ways[0]) // 2
         return max(abs(a - b) for other in ways[1:] for a, b in zip(ways[0][:half], other[:half], strict=True))
+
+    @property
+    def small_said(self) -> str:
+        """How long the small network's step is on one card and on eight."""
+        one, eight = self.ns("learn-one", self.near) or 0, self.ns("learn-ddp-8", self.near) or 0
+        if eight > ALIKE * one:
+            return (
+                f"And for so small a network eight cards are the slower ones by any link: {duration(eight)} a step, "
+                f"{duration(one)} on one. Its host sets the pace, and DDP gives it more to do."
+            )
+        return f"A step takes {duration(eight)} on eight cards, {duration(one)} on one."
+
+    def rarely_case(self) -> Case:
+        """The case of exercise 16.1, over Ethernet; empty where it wasn't run."""
+        once, several = self.ns(self.key(MOST), ETHERNET), self.ns("last", ETHERNET)
+        return case_rarely(once, several, N_MICRO, ETHERNET, self.card.card.name)
 
     # --- others ------------------------------------------------------------------------------------------------------
 
