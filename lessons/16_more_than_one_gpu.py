@@ -115,7 +115,7 @@ def result(answer, kept, rented):
     mo.stop(answer is None, kept.instead("Steps, curve and losses open after the run."))
     on = gt.machine_control()
     mo.md(f"""
-    ## Eight boxes on a V100's Ethernet: {answer}
+    ## Eight V100 over Ethernet: {answer}
 
     {rented.ethernet_said} In one box with NVLink eight take {duration(rented.step_ns(MOST, rented.near))},
     {rented.times(MOST, rented.near):.1f} times as fast as one. The cards are the same, and so is the price.
@@ -171,7 +171,7 @@ def one_step(found, which):
 @app.cell(hide_code=True)
 def timeline_head(close, view, which):
     window = close.window_control(view.value)
-    close.head("One step of rank 0", which, view, window)
+    close.head("One step, as one of the eight sees it", which, view, window)
     return (window,)
 
 
@@ -183,7 +183,7 @@ def timeline(close, window):
 
 @app.cell(hide_code=True)
 def ledger(played, which):
-    gt.ledger_figure(played.ledger, title=f"Ledger of rank 0, {which.value}")
+    gt.ledger_figure(played.ledger, title=f"Ledger of one of the eight, {which.value}")
     return
 
 
@@ -220,7 +220,7 @@ def learning(found):
     _said = mo.md(f"""
     ## Does it learn the same?
 
-    Same batch, same learning: over the first half of the steps the losses differ by {found.apart:.1g} at most. On
+    Same batch, same learning: over the first half of the steps the losses differ by {found.apart_said}. On
     pictures that it never saw, one card ends at {_one} and eight at {_eight}. Keep the batch of each card instead, and
     eight take an eighth of the steps: {_wide} after the same pictures. {found.small_said}
     """)

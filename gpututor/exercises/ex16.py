@@ -112,9 +112,10 @@ RARELY = Exercise(
 FUNCTION = "train_step"
 HARNESS = "gpututor.exercises.on_card.ex16:run"
 STARTER = f"""def {FUNCTION}(model, optimizer, parts):
-    # model: in DistributedDataParallel, on {N_RANKS} cards; every card runs this function
-    # parts: {N_PARTS} pairs (x, y), all of one size; each card has its own
-    # One step of the optimizer, as if all parts of all cards had been one batch. Loss: the mean squared error.
+    # model: in DistributedDataParallel; {N_RANKS} cards run this, each
+    # with {N_PARTS} parts (x, y) of its own, all of one size.
+    # One step, as if all parts of all cards were one batch.
+    # The loss is the mean squared error.
     optimizer.zero_grad()
     for x, y in parts:
         loss = ((model(x) - y) ** 2).mean()

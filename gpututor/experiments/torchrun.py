@@ -100,12 +100,13 @@ def train(
     """
     what = "1 process" if n_processes == 1 else f"{n_processes} processes"
     with tempfile.TemporaryDirectory(prefix="gpututor-torchrun-") as name:
-        folder, told = Path(name), {"losses": [], "walls_ns": [], "done": False}
+        folder = Path(name)
+        told: dict[str, Any] = {"losses": [], "walls_ns": [], "done": False}
         with started(command(folder, n_processes, n_steps, n_warmup, backend), folder / "log") as job:
             ends_s = time.monotonic() + LONGEST_S
             while not told["done"]:
                 if job.poll() not in (None, 0) or time.monotonic() > ends_s:
-                    raise ExperimentError(_failed(job, folder / "log", what))
+                    raise ExperimentError(_failed(job, folder, what))
                 time.sleep(LOOK_EVERY_S)
                 with suppress(OSError, ValueError):
                     told = json.loads((folder / "told.json").read_text("utf-8"))
@@ -115,9 +116,13 @@ def train(
     return told
 
 
-def _failed(job: subprocess.Popen[bytes], log: Path, what: str) -> str:
+def _failed(job: subprocess.Popen[bytes], folder: Path, what: str) -> str:
+    """What became of a job, with a process's own error where one left it, else torchrun's last words."""
     ended = "took too long" if job.poll() is None else f"failed ({how_it_ended(job.returncode)})"
-    words = " ".join(log.read_text("utf-8", "replace").split())[-LAST_WORDS:]
+    words = ""
+    for name in ("log", "error"):
+        with suppress(OSError):
+            words = " ".join((folder / name).read_text("utf-8", "replace").split())[-LAST_WORDS:]
     return f"torchrun with {what} {ended}; its last words: {words or 'none'}"
 
 

@@ -34,7 +34,6 @@ def main(folder: Path, n_steps: int, n_warmup: int, backend: str) -> None:
     import torch.distributed as dist
 
     from gpututor.jobs.several_cards import BATCH, PLAIN, Learning
-    from gpututor.results import write_at_once
 
     rank, n_ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     torch.set_num_threads(1)
@@ -56,10 +55,16 @@ def main(folder: Path, n_steps: int, n_warmup: int, backend: str) -> None:
         losses.append(float(loss) / n_ranks)
         if rank == 0:
             told = {"losses": losses, "walls_ns": walls_ns, "done": k + 1 == n_warmup + n_steps}
-            write_at_once(folder / "told.json", json.dumps(told))
+            (folder / "telling").write_text(json.dumps(told), encoding="utf-8")
+            (folder / "telling").replace(folder / "told.json")  # so that nobody reads half of it
     dist.barrier()
     dist.destroy_process_group()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
+    place = Path(sys.argv[1])
+    try:
+        main(place, int(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
+    except Exception as error:  # torchrun's own report has no word of it
+        (place / "error").write_text(f"{type(error).__name__}: {error}", encoding="utf-8")
+        raise

@@ -75,6 +75,7 @@ EXPERIMENTS = (
             (8, "preparing", "pictures prepared by host and card, and ways to copy them", "preparing", ""),
             (9, "answers", "ways to watch the loss", "answers", ""),
             (10, "tiny-kernels", "ResNet-50 eager, compiled and as a graph", "tiny_kernels", ""),
+            (16, "several-cards", "a small network in one process and in two", "several_cards", ""),
         )
     ),
 )

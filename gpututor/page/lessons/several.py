@@ -14,11 +14,9 @@ from gpututor.exercises.ex16 import case_rarely
 from gpututor.exercises.form import Case
 from gpututor.experiments.several_cards import BUCKETS_MB, COUNTS, LENGTH, MOST, N_MICRO, SEQUENCES
 from gpututor.links import wiring
-from gpututor.lookup import machine_named
 from gpututor.model.collectives import Team, exchange_ns
 from gpututor.model.exchange import RanksExchange
 from gpututor.page.kept import Kept
-from gpututor.references import Reference, reference
 from gpututor.replay import Played, SameMachine, play_file, read_tape
 from gpututor.text import duration
 from gpututor.timeline import Label, Origin
@@ -49,7 +47,8 @@ def boxes(card: Machine) -> dict[str, Machine]:
 
 
 @lru_cache(maxsize=512)
-def _step_ns(path: Path, changed_ns: int, on: SameMachine) -> float:
+def step_of_ns(path: Path, changed_ns: int, on: SameMachine) -> float:
+    """Nanoseconds of a step of the run in this file, which was last changed then."""
     return play_file(path, on.machine).step_ns
 
 
@@ -85,7 +84,7 @@ class Several:
         if not self.has(key) or (key.startswith(("dp-", "learn-dp")) and link == ETHERNET):
             return None
         path = self.tapes[key]
-        return _step_ns(path, path.stat().st_mtime_ns, SameMachine(self.machine(key, link)))
+        return step_of_ns(path, path.stat().st_mtime_ns, SameMachine(self.machine(key, link)))
 
     def label(self, what: str) -> Label:
         """What a figure must say that shows several variants."""
@@ -116,7 +115,9 @@ class Several:
     def lines(self) -> dict[str, list[tuple[float, float | None]]]:
         """Cards, and times as fast as one, for each link and for one that would cost nothing."""
         counts = (1, *COUNTS)
-        found = {link: [(n, self.times(n, link)) for n in counts] for link in self.boxes}
+        found: dict[str, list[tuple[float, float | None]]] = {
+            link: [(n, self.times(n, link)) for n in counts] for link in self.boxes
+        }
         return {**found, "if talking cost nothing": [(n, n) for n in counts]}
 
     def best(self, link: str) -> int:
@@ -155,7 +156,7 @@ class Several:
         if not worse:
             return f"On this {self.card.card.name} eight are nowhere slower than two: its own work takes longer."
         return " ".join(
-            f"{_with(link).capitalize()} eight take {duration(self.step_ns(MOST, link))} and two "
+            f"{_with(link, True)} eight take {duration(self.step_ns(MOST, link))} and two "
             f"{duration(self.step_ns(2, link))}."
             for link in worse
         )
@@ -178,7 +179,17 @@ class Several:
         link = max(saved_ns, key=lambda each: saved_ns[each] / self.step_ns(MOST, each))
         if saved_ns[link] < (ALIKE - 1) * self.step_ns(MOST, link):
             return "Here that saves next to nothing: too little work is left to hide it under."
-        return f"{_with(link).capitalize()} that saves {duration(saved_ns[link])} of a step on eight cards."
+        return f"{_with(link, True)} that saves {duration(saved_ns[link])} of a step on eight cards."
+
+    @property
+    def one_process_said(self) -> str:
+        """DataParallel beside DDP on eight cards, by the best link."""
+        old, new = self.ns(f"dp-{MOST}", self.near), self.step_ns(MOST, self.near)
+        if old is None:
+            return ""
+        if old <= ALIKE * new:
+            return f"{_with(self.near, True)} it keeps up here: its one host has little to do beside these kernels."
+        return f"{_with(self.near, True)} it takes {duration(old - new)} longer than DDP."
 
     def no_sync_said(self, link: str = ETHERNET) -> str:
         """What one exchange for several backward passes saves."""
@@ -186,7 +197,7 @@ class Several:
         if each is None or last is None:
             return ""
         return (
-            f"{_with(link).capitalize()} {N_MICRO} backward passes take {duration(each)} with an exchange after each, "
+            f"{_with(link, True)} {N_MICRO} backward passes take {duration(each)} with an exchange after each, "
             f"and {duration(last)} with one at the end. That is {self.step_ns(1, link) * N_MICRO / last:.1f} times as "
             "fast as one card."
         )
@@ -217,11 +228,12 @@ class Several:
         return found
 
     @property
-    def apart(self) -> float:
-        """The largest difference of a loss between ways that share a batch, over the first half of the steps."""
+    def apart_said(self) -> str:
+        """By how much losses differ between ways that share a batch, over the first half of the steps."""
         ways = [self.losses(key) for key in self.told if key.startswith("learn-") and key != "learn-wide"]
         half = len(ways[0]) // 2
-        return max(abs(a - b) for other in ways[1:] for a, b in zip(ways[0][:half], other[:half], strict=True))
+        apart = max(abs(a - b) for other in ways[1:] for a, b in zip(ways[0][:half], other[:half], strict=True))
+        return "less than a millionth" if apart < 1e-6 else f"{apart:.1g}"
 
     @property
     def small_said(self) -> str:
@@ -239,51 +251,11 @@ class Several:
         once, several = self.ns(self.key(MOST), ETHERNET), self.ns("last", ETHERNET)
         return case_rarely(once, several, N_MICRO, ETHERNET, self.card.card.name)
 
-    # --- others ------------------------------------------------------------------------------------------------------
 
-    def threads(self) -> list[tuple[Reference, float | None]]:
-        """Each public thread with the same ratio from this run, on the thread's own cards where they are known."""
-        titan, small = machine_named("TITAN-RTX"), machine_named("RTX-3060")
-        v100, dgx = boxes(machine_named()), machine_named("DGX-1")
-        bridged = replace(titan, n_cards=2, name="two TITAN RTX, bridged", joined_by="nvlink-bridge")
-        without = replace(titan, n_cards=2, name="two TITAN RTX", joined_by="pcie-geforce")
-        pair = replace(small, n_cards=2, name="two RTX 3060")
-        gtx = replace(machine_named("GTX-1080Ti"), n_cards=4, name="four cards that don't reach each other")
-        gtx = replace(gtx, joined_by=WITHOUT_NVLINK)
-        rows = (
-            ("two cards, NVLink off to on", ("pair-ddp", without), ("pair-ddp", bridged)),
-            ("DataParallel to DDP", ("pair-dp", bridged), ("pair-ddp", bridged)),
-            ("two cards without NVLink to one", ("pair-ddp", pair), ("pair-one", small)),
-            ("AlexNet, four cards to one", ("alexnet-dp", gtx), ("alexnet-one", gtx)),
-            ("a server's eight cards to one", ("alike", v100[NVLINK]), ("one", v100[ETHERNET])),
-            ("DDP paper, one bucket to small ones", ("paper-whole", dgx), ("paper-small", dgx)),
-        )
-        found: list[tuple[Reference, float | None]] = []
-        for name, (above, above_on), (below, below_on) in rows:
-            ratio = None
-            if self.has(above, below):
-                ratio = self._on(above, above_on) / self._on(below, below_on)
-            found.append((reference(name), ratio))
-        found.append((reference("bytes, exchange each to last"), self._bytes("each", "last")))
-        return found
-
-    def _on(self, key: str, machine: Machine) -> float:
-        one = machine if self.told[key]["x"] != 1 else replace(machine, n_cards=1)
-        path = self.tapes[key]
-        return _step_ns(path, path.stat().st_mtime_ns, SameMachine(one))
-
-    def _bytes(self, above: str, below: str) -> float | None:
-        if not self.has(above, below):
-            return None
-        sums = [
-            sum(e.n_bytes for e in read_tape(self.tapes[key]).entries if type(e) is RanksExchange)
-            for key in (above, below)
-        ]
-        return sums[0] / sums[1]
-
-
-def _with(link: str) -> str:
-    return f"with {link}" if link == NVLINK else f"over {link}"
+def _with(link: str, first: bool = False) -> str:
+    """The link with its word: with NVLink, over PCIe. `first` in a sentence, it has a capital."""
+    word = "with" if link == NVLINK else "over"
+    return f"{word.capitalize() if first else word} {link}"
 
 
 def several_of(kept: Kept, card: Machine) -> Several:

@@ -10,6 +10,7 @@ from gpututor.experiments.several_cards import COUNTS, MOST, N_MICRO, SEQUENCES
 from gpututor.links import wiring
 from gpututor.page.figures import figure
 from gpututor.page.lessons.several import ETHERNET, PCIE, Several
+from gpututor.page.lessons.several_threads import threads
 from gpututor.page.lessons.tiny_tables import Row, table
 from gpututor.page.line_figure import line_figure
 from gpututor.page.parts import escape
@@ -75,7 +76,7 @@ def ways(found: Several) -> mo.Html | None:
         f"Eight cards, time for {SEQUENCES} sequences",
         found.label("GPT-2 by its shapes, fp32"),
         table("The way", list(found.boxes), rows),
-        note="DataParallel is one process and can't leave its box.",
+        note=f"DataParallel is one process and can't leave its box. {found.one_process_said}",
         wide=True,
     )
 
@@ -128,7 +129,7 @@ def cost(found: Several) -> mo.Html:
         rows.append((link, cells))
     price = dollars(found.card.usd_per_card_hour or 0)
     return figure(
-        "A million tokens, and the share of the cards' speed that you get",
+        "A million tokens, and the share of the cards' speed that you get (scaling efficiency)",
         found.label("GPT-2 by its shapes, fp32"),
         table("Joined by", [_cards(n) for n in CARDS], rows),
         note=f"Every card at {price} an hour ({found.card.name}, {found.card.price_basis}), however it is joined.",
@@ -141,7 +142,7 @@ def elsewhere(found: Several) -> mo.Html:
     return figure(
         "What others ran into",
         '<span class="gt-tag gt-simulated">Simulated</span> each on cards like the asker\'s',
-        threads_table(found.threads()),
+        threads_table(threads(found)),
         wide=True,
     )
 
