@@ -78,6 +78,30 @@ class NothingToSubmit(GpututorError, LookupError):
     """A submission is asked for, and no answer is kept."""
 
 
+class RosterDamaged(GpututorError, ValueError):
+    """A table of learners, files or points that can't be read; names the file and line."""
+
+
+class DeadlineUnclear(GpututorError, ValueError):
+    """A deadline that no clock shows, or shows twice, or a rule for late work that can't be read."""
+
+
+class ClassDamaged(GpututorError, ValueError):
+    """A class's folder that lacks something, or holds something else; or one that is there already."""
+
+
+class OverrideRefused(GpututorError, ValueError):
+    """Points given by hand for a learner or an exercise that the class doesn't have, or too many."""
+
+
+class GradingStopped(GpututorError, RuntimeError):
+    """Grading ended before its end; what was judged is kept."""
+
+
+class GradingNotPossible(GpututorError, RuntimeError):
+    """Grading can't begin or go on: another one is at work, a package or a cluster is missing."""
+
+
 class RecordDamaged(GpututorError, ValueError):
     """A file of sampled readings that can't be read; names the file and line."""
 
@@ -215,3 +239,11 @@ class RecordingsNotKept(GpututorError, OSError):
 
 class PageNotServed(GpututorError, OSError):
     """The page of a watch can't be served: its port is taken or not ours."""
+
+
+class IsolationMissing(GpututorError, RuntimeError):
+    """Learners' code can't be shut in here: bubblewrap is missing or the system doesn't let it work."""
+
+
+class SandboxFailed(GpututorError, OSError):
+    """A sandbox that has worked before could not be started, or never answered."""

@@ -20,6 +20,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from gpututor import readers
 from gpututor.errors import ProgressDamaged
 from gpututor.paths import home
 from gpututor.results import Results, now_utc, write_at_once
@@ -56,10 +57,13 @@ class _OfAnotherVersion(ProgressDamaged):
 
 
 class Store:
-    """One learner's progress. Safe with several threads and processes writing at once: no write loses another."""
+    """One learner's progress. Safe with several threads and processes writing at once: no write loses another.
+
+    On a server for a class the learner is whom the page's key belongs to, not `learner` (see `readers`).
+    """
 
     def __init__(self, learner: str = ANYBODY, *, now: Callable[[], datetime] = now_utc) -> None:
-        self.learner = learner or ANYBODY
+        self.learner = readers.learner(learner) or ANYBODY
         self.path = home() / "progress" / f"{file_key(self.learner)}.json"
         self.trouble: str | None = None
         self._now = now

@@ -256,7 +256,7 @@ def own_run(get_own_shown, kept, own_buttons):
 @app.cell(hide_code=True)
 def learned(kept, over):
     mo.stop(not over.has("loop", "lstm"))
-    gt.told(figures.elsewhere(kept) if over.whole else "", figures.learning(over))
+    gt.told(figures.elsewhere(kept) if over.whole else None, figures.learning(over))
     return
 
 

@@ -10,6 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from gpututor.errors import IsolationMissing
+from gpututor.lab import isolation
+from gpututor.lab.isolation import Isolation
+
 ROOT = Path(__file__).resolve().parent.parent
 CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
@@ -41,6 +45,17 @@ def chromium() -> str:
             pytest.fail(f"{reason}, and GPUTUTOR_REQUIRE_BROWSER=1 asks for one")
         pytest.skip(reason)
     return path
+
+
+@pytest.fixture(scope="session")
+def bubblewrap() -> Isolation:
+    """The sandbox; where there is none the test is skipped, or fails if GPUTUTOR_REQUIRE_BUBBLEWRAP=1."""
+    try:
+        return isolation.bubblewrap()
+    except IsolationMissing as missing:
+        if os.environ.get("GPUTUTOR_REQUIRE_BUBBLEWRAP") == "1":
+            pytest.fail(f"{missing}; GPUTUTOR_REQUIRE_BUBBLEWRAP=1 asks for it")
+        pytest.skip(str(missing))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -44,6 +44,7 @@ ORDER = (
     ("own_gpu",),
     ("charts",),
     ("results",),
+    ("readers",),
     ("recordings",),
     ("store",),
     ("calibration",),
@@ -53,6 +54,8 @@ ORDER = (
     ("doctor",),
     ("bench",),
     ("watch",),
+    ("grading",),
+    ("workshop",),
     ("cli",),
     ("__main__",),
 )

@@ -18,6 +18,7 @@ from typing import Any
 from gpututor.cards import Machine
 from gpututor.errors import GpututorError
 from gpututor.exercises.form import Judged
+from gpututor.lab.cards_pool import OneCard, cards_apart
 from gpututor.lab.learner_code import LearnerRun, run_learner
 from gpututor.model import tape_file
 from gpututor.model.tape import CopyCall, Sync, Tape, TapeOp, WaitEvent
@@ -33,11 +34,14 @@ class Launched:
 
     tape: Tape
     gave: Any
+    received_bytes: int | None = None
+    """Bytes of host tensors that the card got while the code ran, copied or not; None where the card was the code's."""
 
     @property
-    def n_syncs(self) -> int:
-        """How often the code waited for the card, the one at the end not counted."""
-        return max(0, sum(type(entry) is Sync for entry in self.tape.entries) - 1)
+    def uploaded_bytes(self) -> int:
+        """Bytes that went from the host to the card: of work moved off the card, the results come back this way."""
+        copied = sum(entry.n_bytes for entry in self.tape.entries if type(entry) is CopyCall and entry.to_gpu)
+        return max(copied, self.received_bytes or 0)
 
     @property
     def n_waits(self) -> int:
@@ -71,23 +75,71 @@ class Launched:
 
 
 def on_card(
-    code: str, function: str, harness: str, calls: Sequence[Sequence[Any]] = ((),)
+    code: str,
+    function: str,
+    harness: str,
+    calls: Sequence[Sequence[Any]] = ((),),
+    placed: Sequence[tuple[str, Sequence[Any]]] = (),
+    *,
+    reads_before: bool = False,
+    on_ranks: bool = False,
 ) -> tuple[list[Launched], str]:
     """What `function` launched at each call of the harness, or nothing and one sentence why.
 
-    `harness` hands back what `lab.on_card.recorded` gives, or a list of such.
+    `harness` hands back what `lab.on_card.recorded` gives. Inside `on_cards_apart(…)` the card lives in a process of
+    its own, which gives tape and values; `placed` are then functions ("module:function" and its arguments) that lay
+    tensors on it, for the harness to take. Values on it can't be read before the counted part, lest code learns there
+    what it would have to wait for; `reads_before` allows it where there is nothing to learn. With `on_ranks` the
+    harness runs several ranks (`recorded_ranks`), which share a process with the code wherever it is judged.
     """
+    cards = None if on_ranks else cards_apart()
+    if cards is None:
+        launched, sentence = _in_their_process(code, function, harness, calls)
+    else:
+        launched, sentence = _apart(
+            cards.card(len(calls), placed, reads_before=reads_before), code, function, harness, calls
+        )
+    heard = _HEARD.get()
+    if heard is not None:
+        heard += launched
+    return launched, sentence
+
+
+def _in_their_process(
+    code: str, function: str, harness: str, calls: Sequence[Sequence[Any]]
+) -> tuple[list[Launched], str]:
     ran = run_learner(code, function, calls, harness=harness, timeout_s=ON_CARD_TIMEOUT_S, memory_mb=ON_CARD_MEMORY_MB)
     if ran.values is None:
         return [], ran.sentence or "Your code gave no answer."
     try:
-        launched = [_launched(told) for told in ran.values]
+        return [_launched(told) for told in ran.values], ""
     except (GpututorError, KeyError, TypeError, ValueError, AttributeError, binascii.Error) as error:
         return [], f"What your code handed back is no record of a run ({type(error).__name__}); run it again."
-    heard = _HEARD.get()
-    if heard is not None:
-        heard += launched
-    return launched, ""
+
+
+def _apart(
+    card: OneCard, code: str, function: str, harness: str, calls: Sequence[Sequence[Any]]
+) -> tuple[list[Launched], str]:
+    """The same with the card in a process of its own: of what the learner's process says only its fault is heard."""
+    try:
+        ran = run_learner(
+            code,
+            function,
+            calls,
+            harness=harness,
+            timeout_s=ON_CARD_TIMEOUT_S,
+            memory_mb=ON_CARD_MEMORY_MB,
+            card=card.socket.fileno(),
+        )
+    finally:
+        runs, fault = card.runs()
+    if fault:
+        return [], fault
+    if ran.values is None:
+        return [], ran.sentence or "Your code gave no answer."
+    if len(runs) != len(calls) or list(ran.values) != [{"recording": k} for k in range(len(calls))]:
+        return [], f"{len(calls)} runs on the card were asked for, and {len(runs)} are complete; run it again."
+    return [Launched(tape_file.from_bytes(run.tape, "your run"), run.gave, run.received_bytes) for run in runs], ""
 
 
 _HEARD: ContextVar[list[Launched] | None] = ContextVar("heard", default=None)

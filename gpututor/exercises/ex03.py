@@ -9,6 +9,7 @@ from typing import Any
 from gpututor.cards import Card
 from gpututor.exercises.coded import Launched, close_to, on_card
 from gpututor.exercises.form import Case, Check, Exercise, Judged
+from gpututor.exercises.on_card.ex03_data import N_INPUTS, N_ROWS, RATE, rows_of_data
 from gpututor.exercises.typed import judge_number
 from gpututor.text import NBSP, percent
 
@@ -17,8 +18,7 @@ __all__ = ["ACCUMULATE", "LARGEST", "NOTES", "RECALL", "memory_case"]
 GIB = 2**30
 TOLERANCE = 0.05
 HARNESS = "gpututor.exercises.on_card.ex03:run"
-N_ROWS, N_AT_ONCE, N_INPUTS = 32, 8, 5
-RATE = 0.1
+N_AT_ONCE = 8
 
 RECALL = (
     (
@@ -145,12 +145,6 @@ def _miss(weights: Any, checks: tuple[Check, ...]) -> tuple[Any, ...]:
         (),
         2,
     )
-
-
-def rows_of_data() -> tuple[list[list[float]], list[float]]:
-    """Inputs and targets in plain numbers, the same in the judge and in the learner's process."""
-    x = [[math.sin(1.7 * r + 0.9 * c) for c in range(N_INPUTS)] for r in range(N_ROWS)]
-    return x, [math.cos(0.6 * r) for r in range(N_ROWS)]
 
 
 def expected_weights(rate: float = RATE, rows: Sequence[int] = range(N_ROWS)) -> list[float]:

@@ -177,7 +177,7 @@ def judge_combined(answer: Any, case: Case) -> Judged:
     for n in N_GATES:
         w_in, w_rec, word, state = drawn(n)
         calls.append([DEFAULT_MACHINE, [w_in.tolist(), w_rec.tolist()], [word.tolist(), state.tolist()]])
-    runs, why = on_card(str(answer), FUNCTION, HARNESS, calls)
+    runs, why = on_card(str(answer), FUNCTION, HARNESS, calls, reads_before=True)  # what they read, they were handed
     if not runs:
         return Judged("wrong", why)
     pairs = list(zip(runs, N_GATES, strict=True))

@@ -98,7 +98,7 @@ def judge_launched(run: Launched, losses: list[float]) -> Judged:
     carried = [copy for copy in copies if copy.to_gpu]
     right = close_to(run.gave, losses, rel=2e-3)
     few_bytes = 0 < sum(copy.n_bytes for copy in carried) <= MOST_BYTES * N_BATCHES * BATCH_BYTES
-    free = bool(copies) and not any(copy.blocking for copy in copies) and run.n_syncs == 0
+    free = bool(copies) and run.n_waits == 0
     spans = exposed_ns(run.on(machine_named(MACHINE)).timeline)
     whole, exposed = sum(span[0] for span in spans[1:]), sum(span[1] for span in spans[1:])
     hidden = len(spans) >= N_BATCHES and exposed <= MOST_EXPOSED * whole

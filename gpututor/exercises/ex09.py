@@ -7,11 +7,21 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gpututor.cards import DEFAULT_MACHINE, machine
 from gpututor.exercises.coded import close_to, is_number, on_card
 from gpututor.exercises.form import NOT_ANSWERED, Case, Check, Exercise, Judged, State
+from gpututor.exercises.on_card.ex09_data import (
+    N_INPUTS,
+    N_KINDS,
+    N_ROWS,
+    N_STEPS,
+    RATE,
+    TENSORS,
+    UNLABELLED_SHARE,
+    Numbers,
+    rows_of_data,
+)
 from gpututor.exercises.typed import judge_number
 from gpututor.experiments.answers import at_length
 from gpututor.experiments.stopwatch import Stopwatch
@@ -137,9 +147,7 @@ def {FUNCTION}(model, optimizer, batches, bar):
             total = 0.0
     return log
 """
-N_STEPS, EVERY = 40, 10
-N_ROWS, N_INPUTS, N_KINDS = 128, 24, 6
-RATE, UNLABELLED_SHARE = 0.5, 0.25
+EVERY = 10
 HARNESS = "gpututor.exercises.on_card.ex09:run"
 CHECKS = (
     "the same four numbers, as plain numbers",
@@ -147,18 +155,7 @@ CHECKS = (
     f"at most one wait in {EVERY} steps",
 )
 SHARES = (0.3, 0.2, 0.5)
-TENSORS = "tensors"  # what stands in the place of a log whose numbers were left on the card
 LEAST_FLOP = N_STEPS * 2 * (2 * N_ROWS * N_INPUTS * N_KINDS)  # a product forward and one back, over labelled rows
-Numbers = npt.NDArray[np.float64]
-
-
-@lru_cache(maxsize=1)
-def rows_of_data() -> tuple[Numbers, npt.NDArray[np.int64]]:
-    """Rows (steps, rows, inputs) and their kinds (steps, rows), -1 without a label; the same at every call."""
-    draws = np.random.default_rng(9)
-    x = np.round(draws.normal(size=(N_STEPS, N_ROWS, N_INPUTS)), 3)
-    kinds = (x @ draws.normal(size=(N_INPUTS, N_KINDS))).argmax(-1)
-    return x, np.where(draws.random(kinds.shape) < UNLABELLED_SHARE, -1, kinds)
 
 
 @lru_cache(maxsize=1)

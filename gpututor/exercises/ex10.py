@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from gpututor.exercises.coded import Launched, close_to, on_card
 from gpututor.exercises.form import NOT_ANSWERED, Case, Check, Exercise, Judged
+from gpututor.exercises.on_card.ex10_data import N_BATCHES, N_INPUTS, N_ROWS, RATE, rows_of_data
 from gpututor.exercises.typed import judge_number
 from gpututor.model.tape import GraphReplay
 from gpututor.text import duration
@@ -103,7 +102,6 @@ PAID = Exercise(
 
 # --- 10.2 ------------------------------------------------------------------------------------------------------------
 
-N_BATCHES, N_ROWS, N_INPUTS, RATE = 24, 6, 4, 0.02
 MOST_WARM_UP = 4
 FUNCTION = "train"
 HARNESS = "gpututor.exercises.on_card.ex10:run"
@@ -117,15 +115,6 @@ def {FUNCTION}(step, batches):
 """
 CHECKS = ("the weights are those after one step on each batch", "nearly every step is one replay")
 SHARES = (0.5, 0.5)
-Numbers = npt.NDArray[np.float64]
-
-
-@lru_cache(maxsize=1)
-def rows_of_data() -> tuple[Numbers, Numbers]:
-    """Inputs (batches, rows, inputs) and targets (batches, rows), the same for the judge and the learner's process."""
-    dice = np.random.default_rng(10)
-    x = np.round(dice.normal(size=(N_BATCHES, N_ROWS, N_INPUTS)), 3)
-    return x, np.round(x @ np.array([1.0, -2.0, 0.5, 0.0]) + 0.3 * dice.normal(size=(N_BATCHES, N_ROWS)), 3)
 
 
 def expected_weights(order: tuple[int, ...] = tuple(range(N_BATCHES))) -> list[float]:

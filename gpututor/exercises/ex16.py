@@ -149,7 +149,7 @@ def n_exchanges(launched: Launched) -> float:
 
 def _judge_once(code: Any, case: Case) -> Judged:
     seed = case.get("seed", SEED) if case else SEED
-    launched, sentence = on_card(str(code), FUNCTION, HARNESS, [(seed,)])
+    launched, sentence = on_card(str(code), FUNCTION, HARNESS, [(seed,)], on_ranks=True)
     if not launched:
         return Judged("wrong", sentence)
     gave = launched[0].gave if isinstance(launched[0].gave, list) else []
@@ -199,4 +199,5 @@ ONCE = Exercise(
     _judge_once,
     starter=STARTER,
     needs_run=False,
+    hidden=lambda dice: {"seed": dice.randrange(1, 1_000_000)},
 )

@@ -7,6 +7,7 @@ and gives a `Judged`. Solutions and typical wrong answers lie in tests/exercises
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -77,6 +78,10 @@ class Exercise:
     full score. A case may bring "options" of its own, in an order drawn for the learner. `needs_run` is false where the
     judge does without a case, and `machine` is the one on which what code launches is priced, unless the case has one.
 
+    Two are for grading alone. `hidden(rng)` draws another case of the same kind, plain data that hang on `rng` and on
+    nothing else. `case_from(case)` gives the case that a run of ours leads to on the machine that a learner's case
+    names, or None where it can't tell.
+
     Raises:
         ExerciseError: it isn't whole.
     """
@@ -95,6 +100,8 @@ class Exercise:
     picture: Literal["share", "number"] = "number"
     needs_run: bool = True
     machine: str = DEFAULT_MACHINE
+    hidden: Callable[[random.Random], Case] | None = None
+    case_from: Callable[[Case], Case | None] | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.hints) <= MOST_HINTS:

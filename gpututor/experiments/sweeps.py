@@ -10,7 +10,7 @@ import gc
 import statistics
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gpututor.errors import ExperimentError, GpututorError
@@ -60,14 +60,6 @@ class Variant:
     n_ranks: int = 1
 
 
-@dataclass(slots=True)
-class _Done:
-    """What a point of a sweep hands back, as JSON data grows: see `simulate`."""
-
-    points: list[dict[str, Any]] = field(default_factory=list)
-    tapes: dict[str, str] = field(default_factory=dict)
-
-
 def simulate(
     progress: Progress,
     variants: Sequence[Variant],
@@ -96,23 +88,24 @@ def simulate(
 
     from gpututor.model import tape_file
 
-    done = _Done()
+    points: list[dict[str, Any]] = []
+    tapes: dict[str, str] = {}
     data: dict[str, Any] = {"what": what, "machine": machine, "clock": clock, "torch": torch.__version__}
-    data |= {"points": done.points, "tapes": done.tapes}
+    data |= {"points": points, "tapes": tapes}
     alone: AbstractContextManager[object] = measuring(what) if clock == "paced" else nullcontext()
     with alone:
         for variant, n_before in zip(variants, counts, strict=False):
-            tell = _teller(progress, n_before, counts[-1], variant.label, data if done.points else None)
+            tell = _teller(progress, n_before, counts[-1], variant.label, data if points else None)
             try:
                 point, tape = _simulated(variant, machine, _Plan(variant, n_steps, n_kept, n_warmup), clock, tell)
             except Stopped:
-                if not done.points:
+                if not points:
                     raise
                 break
             if tape is not None:
-                done.tapes[variant.key] = f"{variant.key}.tape.gz"
-                tape_file.save(tape, progress.results_dir / done.tapes[variant.key])
-            done.points.append(point)
+                tapes[variant.key] = f"{variant.key}.tape.gz"
+                tape_file.save(tape, progress.results_dir / tapes[variant.key])
+            points.append(point)
             gc.collect()  # the variant's tensors, before the next one allocates its own
     return data
 

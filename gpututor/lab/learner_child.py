@@ -2,11 +2,13 @@
 
 Reads one JSON request on standard input; answers with one JSON object on the descriptor named by its
 first argument (on the descriptor of standard output where there is none). Whatever the learner prints
-goes elsewhere. `learner_code` starts it and judges nothing here: what comes back is the learner's data.
+goes elsewhere. `learner_code` starts it and judges nothing here: what comes back is the learner's data. In a
+sandbox `zygote` has imported this module already and forks for each request.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import json
@@ -20,9 +22,10 @@ from collections.abc import Callable
 from typing import Any
 
 FILE = "your code"
+_write = os.write  # as it is before a learner's code may change it
 
 
-def keep_limits(memory_bytes: int, wall_s: int, file_bytes: int) -> None:
+def keep_limits(memory_bytes: int, cpu_s: int, file_bytes: int) -> None:
     """Let the system end this process when its parent no longer can. No limits on Windows."""
     if sys.platform == "win32":
         return
@@ -31,7 +34,7 @@ def keep_limits(memory_bytes: int, wall_s: int, file_bytes: int) -> None:
     limits = [
         # Private writable memory (Linux 4.7 and later); unlike RLIMIT_AS it doesn't count what is only reserved.
         (resource.RLIMIT_DATA, memory_bytes),
-        (resource.RLIMIT_CPU, wall_s + 1),
+        (resource.RLIMIT_CPU, cpu_s + 1),
         (resource.RLIMIT_FSIZE, file_bytes),
         (resource.RLIMIT_CORE, 0),
     ]
@@ -40,7 +43,6 @@ def keep_limits(memory_bytes: int, wall_s: int, file_bytes: int) -> None:
             resource.setrlimit(what, (most, most))
         except (ValueError, OSError):  # a lower limit is in force already
             continue
-    signal.alarm(wall_s + 1)
 
 
 def fault(error: BaseException) -> dict[str, Any]:
@@ -64,12 +66,19 @@ def as_data(value: object) -> object:
     raise TypeError(f"a {type(value).__name__}")
 
 
-def called_by(harness: str | None, function: Callable[..., Any]) -> Callable[..., Any]:
-    """The learner's function as it is; or `harness`, "module:function", which gets it as its first argument."""
+_to_json = json.JSONEncoder(default=as_data).encode
+
+
+def called_by(harness: str | None, function: Callable[..., Any], card_fd: int | None) -> Callable[..., Any]:
+    """The learner's function as it is; or `harness`, "module:function", which gets it as its first argument.
+
+    The harness is also told `card_fd`, a connected socket, where there is one.
+    """
     if harness is None:
         return function
     module, _, name = harness.partition(":")
-    return functools.partial(getattr(importlib.import_module(module), name), function)
+    more = {} if card_fd is None else {"card_fd": card_fd}
+    return functools.partial(getattr(importlib.import_module(module), name), function, **more)
 
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
@@ -83,13 +92,35 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
         function = getattr(module, request["function"], None)
         if not callable(function):
             return {"missing": request["function"]}
-        call = called_by(request.get("harness"), function)
+        call = called_by(request.get("harness"), function, request.get("card_fd"))
         values = []
         for k_call, arguments in enumerate(request["calls"]):  # noqa: B007 - the except clause tells which call it was
             values.append(call(*arguments))
     except BaseException as error:  # noqa: BLE001 - whatever it raises is told
         return {"fault": fault(error), "call": k_call}
     return {"values": values}
+
+
+def work(request: dict[str, Any], fd: int) -> None:
+    """Run what is asked for and write the answer, after the mark it is to carry, to a descriptor."""
+    told = answer(request)
+    try:
+        text = _to_json(told)
+    except (TypeError, ValueError, RecursionError) as error:
+        text = _to_json({"not_data": str(error)[:200]})
+    except BaseException as error:  # noqa: BLE001 - the learner's objects take part in this
+        text = _to_json({"fault": fault(error), "call": None})
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(BaseException):  # the learner may have put anything in its place
+            stream.flush()
+    left = memoryview((request["mark"] + text).encode("utf-8", "replace"))
+    while left:
+        left = left[_write(fd, left) :]
+
+
+def find_package(import_from: list[str]) -> None:
+    """Have this package imported from where the asking process has it, whatever else is installed."""
+    sys.path[:0] = [folder for folder in import_from if folder not in sys.path]
 
 
 def main() -> None:
@@ -100,19 +131,12 @@ def main() -> None:
     if len(sys.argv) <= 1:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    sys.path.extend(request["import_from"])
+    find_package(request["import_from"])
     keep_limits(request["memory_bytes"], request["wall_s"], request["file_bytes"])
-    told = answer(request)
-    try:
-        text = json.dumps(told, default=as_data)
-    except (TypeError, ValueError, RecursionError) as error:
-        text = json.dumps({"not_data": str(error)[:200]})
-    except BaseException as error:  # noqa: BLE001 - the learner's objects take part in this
-        text = json.dumps({"fault": fault(error), "call": None})
-    sys.stdout.flush()
-    sys.stderr.flush()
-    with os.fdopen(fd, "wb") as out:
-        out.write(text.encode("utf-8", "replace"))
+    if sys.platform != "win32":
+        signal.alarm(request["wall_s"] + 1)
+    work(request, fd)
+    os.close(fd)
 
 
 if __name__ == "__main__":

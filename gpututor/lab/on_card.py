@@ -2,7 +2,12 @@
 
 Imported in the learner's process, next to the learner's code, so nothing in here judges or prices. What it hands back
 is data: a tape of what was launched, and whatever the code gave. All of it may be made up; whoever judges it prices
-the tape anew and compares outputs with its own.
+the tape anew and compares outputs with its own. Where the process was handed a socket to a card in another process
+(`card_fd`), the tape and the values on the card are that process's, and only their number is handed back from here.
+
+What a harness needs on the card before the learner's code runs it may make itself, uncounted, in `make`; nothing can be
+read there. Or the judge has it laid there by functions of its own (`on_card(…, placed=…)`), and `make` takes it with
+`placed(k)`.
 """
 
 from __future__ import annotations
@@ -13,13 +18,21 @@ from typing import Any
 
 
 def recorded(
-    machine: str, make: Callable[[], Callable[[], Any]], *, numerics: bool = True, clock: str = "virtual"
+    machine: str,
+    make: Callable[[], Callable[[], Any]],
+    *,
+    numerics: bool = True,
+    clock: str = "virtual",
+    card_fd: int | None = None,
 ) -> dict[str, Any]:
     """Run what `make` gives on this machine's simulated card; gives "tape" and "gave", its result as data.
 
     `make()` sets things up, uncounted, and returns the function that is counted. The card is waited for before it and
-    after it, so the whole of it is one step of the tape (a file's bytes as text).
+    after it, so the whole of it is one step of the tape (a file's bytes as text). With `card_fd` the card lives at
+    the other end of that socket, and what comes back is only "recording", the run's number there.
     """
+    if card_fd is not None:
+        return _remotely(card_fd, machine, make)
     from gpututor.model.tape import Sync, Tape
     from gpututor.simgpu import simulated_gpu
 
@@ -62,6 +75,36 @@ def recorded_ranks(machine: str, n_ranks: int, make: Callable[[int], Callable[[]
     ran = launch(run, machine, n_ranks, what="your code")
     tape = Tape("your code", ran.tapes.tapes[0].entries[ran.results[0][0] :], [None], n_ranks=n_ranks)
     return {"tape": packed(tape), "gave": [gave for _, gave in ran.results]}
+
+
+def _remotely(card_fd: int, machine: str, make: Callable[[], Callable[[], Any]]) -> dict[str, Any]:
+    from gpututor.simgpu.remote.session import session_over
+
+    global _n_recordings
+    session = session_over(card_fd, machine)
+    with session:
+        work = make()
+        session.start()
+        session.end(work())
+    _n_recordings += 1
+    return {"recording": _n_recordings - 1}
+
+
+_n_recordings = 0
+
+
+def placed(k: int = 0) -> list[Any]:
+    """The tensors that the judge has laid on the card in another process under this number; for `make`.
+
+    Raises:
+        NotImplementedError: the card lives in this process, where nobody has laid anything.
+    """
+    from gpututor.simgpu.session import current
+
+    if current.session.remote is None:
+        raise NotImplementedError("tensors are laid on a card in another process only; make them here")
+    tensors: list[Any] = current.session.remote.placed(k)
+    return tensors
 
 
 def packed(tape: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import marimo as mo
 
+from gpututor import readers
 from gpututor.page.course import LESSONS, Lesson, is_ready, lesson
 from gpututor.page.links import address
 from gpututor.page.parts import escape, html, markdown
@@ -47,5 +48,5 @@ def ending(after: Lesson | int, sentence: str, notes: str) -> mo.Html:
 
 
 def is_instructor() -> bool:
-    """Whether the page was opened with `instructor=1` in its address."""
-    return "instructor" in mo.query_params()
+    """Whether the page was opened with `instructor=1` in its address, in a class by who teaches it."""
+    return readers.teaches("instructor" in mo.query_params())

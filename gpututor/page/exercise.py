@@ -10,6 +10,7 @@ import marimo as mo
 from gpututor.exercises.form import MOST_HINTS, NOT_ANSWERED, Case, Check, Exercise, Judged, State
 from gpututor.exercises.keeping import given, keep_case, keep_given, keep_judged, kept_judged
 from gpututor.page.parts import escape, html, markdown, markup, shown
+from gpututor.page.turn import checked
 from gpututor.page.workloads import against_limit
 from gpututor.store import Store
 
@@ -85,21 +86,26 @@ def exercise_card(one: Exercise, control: Any, check: mo.ui.run_button, case: Ca
     long as the answer is the same. Whatever goes wrong becomes one sentence.
     """
 
-    def card() -> object:
-        judged = _judged(one, control.value, bool(check.value), case, store)
-        picture = _picture(one, judged, case)
-        outcome = html(verdict(judged.state, judged.text, picture), _checks(judged.checks))
+    def with_outcome(outcome: object) -> mo.Html:
         return exercise(f"{one.number} · {one.title}", one.asked(case), control, check, outcome, one.hints)
+
+    def tell(place: str) -> None:
+        mo.output.replace(with_outcome(verdict("unanswered", f"Waiting to be checked. {place}")))
+
+    def card() -> object:
+        judged = _judged(one, control.value, bool(check.value), case, store, tell)
+        picture = _picture(one, judged, case)
+        return with_outcome(html(verdict(judged.state, judged.text, picture), _checks(judged.checks)))
 
     return shown(card)
 
 
-def _judged(one: Exercise, answer: Any, asked: bool, case: Case, store: Store) -> Judged:
+def _judged(one: Exercise, answer: Any, asked: bool, case: Case, store: Store, tell: Callable[[str], None]) -> Judged:
     if not asked:
         kept = kept_judged(store, one)
         same = kept is not None and kept.given.answer == answer and not one.is_untouched(answer)
         return kept.judged if kept is not None and same else NOT_ANSWERED
-    judged = one.check(answer, case)
+    judged = checked(one, answer, case, store, tell)
     keep_judged(store, one, answer, case, judged)
     return judged
 

@@ -128,10 +128,11 @@ class Flow:
         """The card to run it with; `chosen` is a control with which its machine is chosen, where there is one."""
         usual = machine(DEFAULT_MACHINE)
         its_price = f"{dollars(usual.usd_per_hour or 0)} an hour"
+        said = self.experiment.on or f"Simulated {usual.card.name} · {usual.name} · {its_price}"
         return run_panel(
             buttons,
             progress_line(now, self.experiment.what),
-            machine=chosen or self.experiment.on or f"Simulated {usual.card.name} · {usual.name} · {its_price}",
+            machine=said if chosen is None else chosen,
             hint=self.experiment.hint if guessed is not None else CLOSED,
             trouble=self.runner.trouble or self.store.trouble,
         )

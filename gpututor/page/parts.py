@@ -22,7 +22,7 @@ def html(*parts: object) -> mo.Html:
 
 def told(*parts: object) -> mo.Html:
     """Prose (`mo.md`) and the figures that go with it, as one; prose keeps the narrow column beside a wide figure."""
-    return html(*(f'<div class="gt-told">{markup(part)}</div>' for part in parts if part))
+    return html(*(f'<div class="gt-told">{markup(part)}</div>' for part in parts if part is not None))
 
 
 def markdown(text: str) -> str:

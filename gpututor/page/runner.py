@@ -76,6 +76,7 @@ class Runner:
         on_result: Callable[[StoredResult], None] | None = None,
     ) -> None:
         self._results: Results = store.results(lesson)
+        self._owner = store.learner
         self._lab = lab or the_lab()
         self._on_result = on_result
         self._stop = threading.Event()
@@ -163,6 +164,7 @@ class Runner:
                 results_dir=folder,
                 seed=order.seed,
                 kind=order.kind,
+                owner=self._owner,
             )
             if job.state == "stopped" and self.closed:
                 job = replace(job, sentence="The page was closed while it ran.")

@@ -24,12 +24,16 @@ def _kernel(name: str) -> Callable[..., Any]:
 
     def kernel(x: Any, *args: Any, **kwargs: Any) -> Any:
         note = Note(f"aten.{base}.{overload or 'default'}", f"gpututor.{base}.backward", (outline(x),), {})
+        note.called(name, (x, *args), kwargs)
         return run_whole(lambda h: (op(h, *args, **kwargs),), note, x)[0]
 
     return kernel
 
 
+KERNELS = {name: _kernel(name) for name in OPS}
+
+
 def register_exact() -> None:
     """Take these ops whole, with gradients and without."""
-    for name in OPS:
-        _library.impl(name, _kernel(name), "AutogradPrivateUse1")
+    for name, kernel in KERNELS.items():
+        _library.impl(name, kernel, "AutogradPrivateUse1")

@@ -26,7 +26,7 @@ from gpututor.simgpu.private.files import (
     rebuild_parameter_with_state,
 )
 from gpututor.simgpu.session import current
-from gpututor.simgpu.special import copy_in, copy_out, values
+from gpututor.simgpu.special import copy_in, seen
 from gpututor.simgpu.streams import card_of
 from gpututor.simgpu.tensor import SimTensor, wrap
 
@@ -91,9 +91,8 @@ def reduced(self: SimTensor, protocol: Any) -> tuple[Any, ...]:
         if told:
             return rebuild_parameter_with_state, (*parts, told)
         return rebuild_parameter, parts
-    host = values(self, "saving").detach()
+    host: Any = seen(current.session, "save", self, "saving").detach()
     host = host.resolve_conj().resolve_neg()
-    copy_out(current.session, "save", self)
     host.untyped_storage()._gpututor_location = str(self.form.device)
     function, args = host.__reduce_ex__(protocol)
     return function, (*args[:4], self.requires_grad, *args[5:])

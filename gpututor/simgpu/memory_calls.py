@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -72,12 +73,26 @@ def empty_cache() -> None:
 
 def record_stream(tensor: SimTensor, stream: Stream) -> None:
     """Keep the tensor's memory, once it is freed, until this stream is done with what it was given so far."""
+    if current.session.remote is not None:
+        current.session.remote.record_stream(tensor, stream)
+        return
     piece = tensor.block.piece
     if piece is not None:
         tensor.block.memory.record_stream(piece, stream.stream_id)
 
 
-FUNCTIONS: dict[str, Callable[..., Any]] = {
+def _asked(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, which asks the card where that lives in another process."""
+
+    @functools.wraps(function)
+    def ask(*args: Any, **kwargs: Any) -> Any:
+        remote = current.session.remote
+        return function(*args, **kwargs) if remote is None else remote.ask_memory(name, args, kwargs)
+
+    return ask
+
+
+_HERE: dict[str, Callable[..., Any]] = {
     "memory_allocated": lambda device=None: memory_of(device).all.size,
     "max_memory_allocated": lambda device=None: memory_of(device).all.size_peak,
     "memory_reserved": lambda device=None: memory_of(device).all.reserved,
@@ -106,6 +121,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "empty_cache": empty_cache,
     "get_allocator_backend": lambda: "native",
 }
+FUNCTIONS = {name: _asked(name, function) for name, function in _HERE.items()}
 
 
 def install() -> None:
@@ -123,4 +139,4 @@ def install() -> None:
     ):
         setattr(torch.accelerator, name, FUNCTIONS[name])
     if hasattr(torch.accelerator, "get_memory_info"):  # torch 2.11 and later
-        torch.accelerator.get_memory_info = mem_get_info
+        torch.accelerator.get_memory_info = FUNCTIONS["mem_get_info"]

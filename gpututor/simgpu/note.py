@@ -29,14 +29,22 @@ def shown(name: str) -> str:
 class Note:
     """How one whole op is accounted, forward and backward: by names, shapes (`args`) and facts, the same both ways."""
 
-    __slots__ = ("caller", "card", "extra_bytes", "keeps_tensors", "key", "names", "rounds")
+    __slots__ = ("call", "caller", "card", "extra_bytes", "keeps_tensors", "key", "names", "rounds")
 
     def __init__(self, forward: str, backward: str, args: tuple[Any, ...], facts: dict[str, Any]) -> None:
         self.names, self.key = (forward, backward), (args, tuple(facts.items()))
         self.card = 0
+        self.call: tuple[str, tuple[Any, ...], dict[str, Any]] | None = (
+            None  # for a card in another process, see `called`
+        )
         self.keeps_tensors, self.extra_bytes = True, 0  # what is kept on the card for backward, see kept.py
         self.rounds = True  # may run in TF32 where a program allows it
         self.caller = phase()  # inside an autograd.Function gradients are off, so the caller's phase is taken here
+
+    def called(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Keep the call itself, where a card in another process is to make it; it keeps its tensors alive till then."""
+        if current.session.remote is not None:
+            self.call = name, args, kwargs
 
     def forward(self) -> None:
         """Account the forward call."""

@@ -26,7 +26,7 @@ from gpututor.simgpu.private.modules import (
 )
 from gpututor.simgpu.private.tensors import FIND_RULE
 from gpututor.simgpu.session import SCRIPTED, SCRIPTED_NO_GRAD, current, thread
-from gpututor.simgpu.special import copy_out, is_pinned, values
+from gpututor.simgpu.special import is_pinned, seen
 from gpututor.simgpu.tensor import SimTensor
 
 
@@ -135,16 +135,14 @@ def pin_on_the_host() -> None:
 
 def _seen_by_host(t: SimTensor, what: str) -> torch.Tensor:
     """The values, for showing; the host waits for the card as it would for CUDA."""
-    copy_out(current.session, what, t)
-    host: torch.Tensor = values(t, what)
-    return host.detach()
+    return seen(current.session, what, t, what).detach()
 
 
 def show_values() -> None:
     """repr, format and tolist without thirty device ops each."""
 
     def shown(self: SimTensor, **_: Any) -> str:
-        if known.host(self) is None:
+        if known.host(self) is None and not current.session.remote:
             body = f"..., size={tuple(self.form.size)}, numerics off"
         else:
             body = repr(_seen_by_host(self, "print"))[len("tensor(") : -1]

@@ -16,7 +16,7 @@ from gpututor.simgpu.tensor import SimTensor
 
 
 def _is_unknown(t: SimTensor) -> bool:
-    return known.host(t) is None
+    return known.host(t) is None and not current.session.remote
 
 
 def _reading(name: str, what: str, otherwise: Callable[[SimTensor], Any]) -> None:

@@ -18,6 +18,7 @@ from gpututor.timeline import Timeline
 
 if TYPE_CHECKING:
     from gpututor.cards import Machine
+    from gpututor.simgpu.remote.session import RemoteSession
     from gpututor.simgpu.watching import Watch
 
 FORWARD, NO_GRAD, BACKWARD, OPTIMIZER = range(4)
@@ -63,6 +64,9 @@ class Session:
 
     _running = threading.Lock()
     _owner: int | None = None
+    remote: RemoteSession | None = None
+    """Itself where the card lives in another process, see remote/; else None."""
+    graph_class: type | None = None
 
     def __init__(
         self,

@@ -182,6 +182,15 @@ def pack(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any
     return packed, batch_sizes
 
 
+def seen(session: Session, name: str, t: SimTensor, what: str) -> torch.Tensor:
+    """A tensor's values for showing or saving; the copy is accounted by this name."""
+    if session.remote is not None:
+        return session.remote.read(name, t)
+    host: torch.Tensor = values(t, what)
+    copy_out(session, name, t)
+    return host
+
+
 def values(t: Any, what: str) -> Any:
     """The numbers of a simulated tensor, which the host wants to see."""
     return known.read(t, what) if type(t) is SimTensor else t

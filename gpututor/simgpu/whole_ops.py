@@ -141,6 +141,7 @@ def twin(t: Any) -> Any:
 
 def rnn_kernel(mode: str, n_states: int, packed: bool) -> Callable[..., Any]:
     """The device's kernel for one kind of recurrent layer."""
+    name = f"{mode}.{'data' if packed else 'input'}"
     op = getattr(getattr(torch.ops.aten, mode), "data" if packed else "input")
 
     def kernel(*a: Any) -> Any:
@@ -151,6 +152,7 @@ def rnn_kernel(mode: str, n_states: int, packed: bool) -> Callable[..., Any]:
             batch_sizes = None
         states = list(hx) if n_states == 2 else [hx]
         note = rnn_note(rnn_facts(mode, x, states, rest, packed))
+        note.called(name, a, {})
 
         def compute(x: Any, *ts: Any) -> tuple[torch.Tensor, ...]:
             if x.is_meta:
@@ -191,6 +193,7 @@ def cell_kernel(mode: str) -> Callable[..., Any]:
             return out if isinstance(out, tuple) else (out,)
 
         note = rnn_note(facts)
+        note.called(f"{mode}_cell", (x, hx, w_ih, w_hh, b_ih, b_hh), {})
         note.extra_bytes = kept.of_cell(facts) if facts["train"] else 0
         found = run_whole(compute, note, x, *states, w_ih, w_hh, *biases)
         return found if len(states) == 2 else found[0]
@@ -222,6 +225,8 @@ def attention(
     )
 
     note.extra_bytes = kept.of_attention(tuple(q.shape))
+    named = {"scale": scale, "enable_gqa": enable_gqa}
+    note.called("scaled_dot_product_attention", (q, k, v, attn_mask, dropout_p, is_causal), named)
 
     def compute(q: Any, k: Any, v: Any, mask: Any = None) -> tuple[torch.Tensor, ...]:
         out = op(q, k, v, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
@@ -237,6 +242,7 @@ def dropout(x: Any, p: float, train: bool) -> Any:
         return x
     note = Note("aten.native_dropout.default", "aten.native_dropout_backward.default", (outline(x),), {})
     note.rounds = False
+    note.called("dropout", (x, p, train), {})
     note.keeps_tensors, note.extra_bytes = False, x.numel()  # its mask, a byte an element
     return run_whole(lambda h: (torch.ops.aten.dropout.default(h, p, True),), note, x)[0]
 
@@ -244,14 +250,28 @@ def dropout(x: Any, p: float, train: bool) -> Any:
 _library = torch.library.Library("aten", "IMPL")  # registrations last as long as this object
 
 
+def _kernels() -> dict[str, Callable[..., Any]]:
+    """The kernels by torch's names for the ops."""
+    found: dict[str, Callable[..., Any]] = {"scaled_dot_product_attention": attention, "dropout": dropout}
+    for mode, n_states in (("lstm", 2), ("gru", 1), ("rnn_tanh", 1), ("rnn_relu", 1)):
+        found[f"{mode}.input"] = rnn_kernel(mode, n_states, packed=False)
+        found[f"{mode}.data"] = rnn_kernel(mode, n_states, packed=True)
+    for mode in ("lstm", "gru"):
+        found[f"{mode}_cell"] = cell_kernel(mode)
+    return found
+
+
+KERNELS = _kernels()
+
+
+def apply_by(apply: Callable[..., Any]) -> None:
+    """Let `apply(compute, note, *tensors)` run whole ops from now on, on a card whose program is in another process."""
+    global _apply_whole
+    _apply_whole = apply
+
+
 def register_whole_ops() -> None:
     """Take these ops whole, with gradients and without."""
-    kernels: dict[str, Callable[..., Any]] = {"scaled_dot_product_attention": attention, "dropout": dropout}
-    for mode, n_states in (("lstm", 2), ("gru", 1), ("rnn_tanh", 1), ("rnn_relu", 1)):
-        kernels[f"{mode}.input"] = rnn_kernel(mode, n_states, packed=False)
-        kernels[f"{mode}.data"] = rnn_kernel(mode, n_states, packed=True)
-    for mode in ("lstm", "gru"):
-        kernels[f"{mode}_cell"] = cell_kernel(mode)
-    for name, kernel in kernels.items():
+    for name, kernel in KERNELS.items():
         _library.impl(name, kernel, "AutogradPrivateUse1")
         _library.impl(name, kernel, "PrivateUse1")

@@ -36,7 +36,7 @@ def test_its_work_is_two_flop_for_each_of_n_cubed(product):
 
 
 def test_one_op_and_no_wait_but_the_last(product):
-    assert (product.n_ops, product.n_syncs, product.n_copies) == (1, 0, 0)
+    assert (product.n_ops, product.n_waits, product.n_copies) == (1, 0, 0)
 
 
 def test_it_is_priced_by_the_judge_on_any_machine(product):

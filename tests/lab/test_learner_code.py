@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from gpututor.lab.learner_code import PRINTED_BYTES, run_learner
+from gpututor.lab.learner_code import run_learner
+from gpututor.lab.limits import PRINTED_BYTES
 
 
 def run(body, calls=((),), **limits):

@@ -22,7 +22,7 @@ def tell(report):
         print(report.partial["worker"], report.partial["child"], flush=True)
 lab = Lab(1, allowed=["experiments_for_tests"], torch=False)
 lab.warm()
-print(lab._idle[0].pid, flush=True)
+print(lab.worker_pids[0], flush=True)
 if experiment:
     lab.run(experiment, params, on_progress=tell, limits=job.Limits(budget_s={budget_s}, grace_s=0.2))
 else:
@@ -95,7 +95,7 @@ def test_a_worker_ends_when_its_owner_ends_normally(owner, gone):
 
 def test_a_fork_of_the_owner_does_not_end_its_workers(own_lab):
     own_lab.run("experiments_for_tests:who_am_i")
-    (worker,) = own_lab._idle
+    (worker,) = own_lab._workers._idle
     own_lab._pid = os.getpid() + 1  # as it looks from a fork
     own_lab.close()
     own_lab._pid = os.getpid()

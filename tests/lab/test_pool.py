@@ -368,12 +368,12 @@ def test_warm_makes_one_worker_only(own_lab):
     own_lab.warm()
     own_lab.warm()
 
-    assert len(own_lab._idle) == 1
+    assert len(own_lab._workers._idle) == 1
 
 
 def test_a_warm_worker_that_died_is_replaced(own_lab, eventually):
     own_lab.warm()
-    (worker,) = own_lab._idle
+    (worker,) = own_lab._workers._idle
     os.kill(worker.pid, 9)
     eventually(lambda: not worker.alive)
 

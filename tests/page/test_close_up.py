@@ -69,7 +69,7 @@ def test_lines_that_cant_be_drawn_are_one_sentence():
 
 
 def test_prose_and_figures_stand_one_below_the_other_and_what_is_missing_is_left_out():
-    assert gt.told(mo.md("first"), None, "", gt.html("second")).text.count("gt-told") == 2
+    assert gt.told(mo.md("first"), None, gt.html("second")).text.count("gt-told") == 2
 
 
 # --- money -----------------------------------------------------------------------------------------------------

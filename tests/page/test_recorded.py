@@ -222,7 +222,7 @@ def test_with_a_gpu_the_recording_follows_the_readers_own(lab, folder, monkeypat
 def test_what_another_card_recorded_of_a_sweep_stands_in_the_section_that_measures(folder, lab):
     sweep = next(each for each in EXPERIMENTS if each.lesson == 3)
     record([sweep], folder, run=lab)
-    (told,) = _recorded(3, None, Kept())
+    (told,) = _recorded(3, Kept())
     shown = plain(told)
 
     assert "Measured elsewhere" in shown
@@ -233,7 +233,7 @@ def test_what_another_card_recorded_of_a_sweep_stands_in_the_section_that_measur
 
 
 def test_of_a_lesson_that_nobody_recorded_there_is_none(folder):
-    assert _recorded(4, None, Kept()) == []
+    assert _recorded(4, Kept()) == []
 
 
 def test_a_damaged_recording_of_a_sweep_is_one_sentence(folder, lab):
@@ -241,6 +241,6 @@ def test_a_damaged_recording_of_a_sweep_is_one_sentence(folder, lab):
     record([sweep], folder, run=lab)
     (description,) = folder.glob("*.recording.json")
     description.write_text("{", encoding="utf-8")
-    (told,) = _recorded(3, None, Kept())
+    (told,) = _recorded(3, Kept())
 
     assert "A recording can't be shown" in plain(told)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gpututor.exercises.ex03 import N_INPUTS, RATE, rows_of_data
+from gpututor.exercises.on_card.ex03_data import N_INPUTS, RATE, rows_of_data
 from gpututor.lab.on_card import recorded
 
 
-def run(train_step: Callable[..., Any]) -> dict[str, Any]:
+def run(train_step: Callable[..., Any], *, card_fd: int | None = None) -> dict[str, Any]:
     """What the step launched, and the weights after it."""
     import torch
 
@@ -27,4 +27,4 @@ def run(train_step: Callable[..., Any]) -> dict[str, Any]:
 
         return work
 
-    return recorded("p3.2xlarge", make)
+    return recorded("p3.2xlarge", make, card_fd=card_fd)

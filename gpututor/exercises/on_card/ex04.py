@@ -8,7 +8,9 @@ from typing import Any
 from gpututor.lab.on_card import recorded
 
 
-def run(function: Callable[..., Any], machine: str, inputs: list[list[Any]]) -> dict[str, Any]:
+def run(
+    function: Callable[..., Any], machine: str, inputs: list[list[Any]], *, card_fd: int | None = None
+) -> dict[str, Any]:
     """What `function` launches and gives for inputs as nested lists: words, both weights, bias."""
 
     def make() -> Callable[[], Any]:
@@ -22,4 +24,4 @@ def run(function: Callable[..., Any], machine: str, inputs: list[list[Any]]) -> 
 
         return work
 
-    return recorded(machine, make)
+    return recorded(machine, make, card_fd=card_fd)

@@ -8,7 +8,14 @@ from typing import Any
 from gpututor.lab.on_card import recorded
 
 
-def run(make_gates: Callable[..., Any], machine: str, weights: list[list[Any]], inputs: list[Any]) -> dict[str, Any]:
+def run(
+    make_gates: Callable[..., Any],
+    machine: str,
+    weights: list[list[Any]],
+    inputs: list[Any],
+    *,
+    card_fd: int | None = None,
+) -> dict[str, Any]:
     """What the function that `make_gates` gives launches and gives for one input and one state.
 
     `weights` are two lists of square matrices, those of the input and those of the state. What `make_gates` itself
@@ -31,4 +38,4 @@ def run(make_gates: Callable[..., Any], machine: str, weights: list[list[Any]], 
 
         return work
 
-    return recorded(machine, make)
+    return recorded(machine, make, card_fd=card_fd)

@@ -13,7 +13,16 @@ LEARNS = "learn begins"  # marks on the tape where the network gets a batch
 WIDTH, RATE = 128, 1e-3
 
 
-def run(function: Callable[..., Any], machine: str, n_batches: int, batch: int, side: int, seed: int) -> dict[str, Any]:
+def run(
+    function: Callable[..., Any],
+    machine: str,
+    n_batches: int,
+    batch: int,
+    side: int,
+    seed: int,
+    *,
+    card_fd: int | None = None,
+) -> dict[str, Any]:
     """What `function(batches, learn)` launched on the machine's card, and the losses that it gave."""
     import torch
 
@@ -30,7 +39,7 @@ def run(function: Callable[..., Any], machine: str, n_batches: int, batch: int, 
 
         return work
 
-    return recorded(machine, make)
+    return recorded(machine, make, card_fd=card_fd)
 
 
 def drawn(n_batches: int, batch: int, side: int, seed: int) -> tuple[list[Any], Any]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gpututor.exercises.ex09 import N_INPUTS, N_KINDS, RATE, TENSORS, rows_of_data
+from gpututor.exercises.on_card.ex09_data import N_INPUTS, N_KINDS, RATE, TENSORS, rows_of_data
 from gpututor.lab.on_card import recorded
 
 
-def run(train: Callable[..., Any], machine: str = "p3.2xlarge") -> dict[str, Any]:
+def run(train: Callable[..., Any], machine: str = "p3.2xlarge", *, card_fd: int | None = None) -> dict[str, Any]:
     """What the loop launched, its log ("tensors" where its numbers were left on the card) and the model's weights."""
     import torch
 
@@ -33,4 +33,4 @@ def run(train: Callable[..., Any], machine: str = "p3.2xlarge") -> dict[str, Any
 
         return work
 
-    return recorded(machine, make)
+    return recorded(machine, make, card_fd=card_fd)

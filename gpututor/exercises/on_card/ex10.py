@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gpututor.exercises.ex10 import N_INPUTS, RATE, rows_of_data
+from gpututor.exercises.on_card.ex10_data import N_INPUTS, RATE, rows_of_data
 from gpututor.lab.on_card import recorded
 
 
-def run(train: Callable[..., Any], machine: str = "p3.2xlarge") -> dict[str, Any]:
+def run(train: Callable[..., Any], machine: str = "p3.2xlarge", *, card_fd: int | None = None) -> dict[str, Any]:
     """What the loop launched, and the model's weights after it."""
     import torch
 
@@ -44,4 +44,4 @@ def run(train: Callable[..., Any], machine: str = "p3.2xlarge") -> dict[str, Any
 
         return work
 
-    return recorded(machine, make)
+    return recorded(machine, make, card_fd=card_fd)

@@ -8,7 +8,7 @@ from typing import Any
 from gpututor.lab.on_card import recorded
 
 
-def run(work: Callable[..., Any], n: int) -> dict[str, Any]:
+def run(work: Callable[..., Any], n: int, *, card_fd: int | None = None) -> dict[str, Any]:
     """What `work(a, b)` launches for two matrices of n by n, and what it gives."""
     import torch
 
@@ -17,4 +17,4 @@ def run(work: Callable[..., Any], n: int) -> dict[str, Any]:
         a, b = ((rows + columns) % 5).float().to("simgpu"), ((rows * columns) % 3).float().to("simgpu")
         return lambda: work(a, b)
 
-    return recorded("p3.2xlarge", make)
+    return recorded("p3.2xlarge", make, card_fd=card_fd)

@@ -42,7 +42,7 @@ class Code:
             if self._real is None:
                 self._real = _torch_compile(self.function, **self.options)
             return self._real(*args, **kwargs)
-        if any(isinstance(listener, Region) for listener in _listeners()):
+        if current.session.remote or any(isinstance(listener, Region) for listener in _listeners()):
             return self.function(*args, **kwargs)  # compiled inside compiled: part of the outer one
         version = self.guards.version_for((args, kwargs), *_modes(self.of))
         if version is None:

@@ -94,6 +94,10 @@ def _pools_of(session: Session) -> _Pools:
 class CUDAGraph:
     """A sequence of kernels that is captured once and replayed; the calls are those of `torch.cuda.CUDAGraph`."""
 
+    def __new__(cls, *_: Any, **__: Any) -> CUDAGraph:
+        """A graph of the running session's kind."""
+        return object.__new__(current.session.graph_class or cls)
+
     def __init__(self, keep_graph: bool = False, *, pool: Pool | None = None, **_: Any) -> None:
         self._wanted_pool, self._pool = pool, (0, 0)
         self._session: Session | None = None
@@ -148,7 +152,7 @@ class CUDAGraph:
         _pools_of(session).end(self._pool, session.stream_numbers)
         return capture
 
-    def _abandon(self) -> None:
+    def abandon(self) -> None:
         """An error ended the capture: the graph stays empty."""
         if self._capture is not None:
             self._stop()
@@ -200,7 +204,7 @@ class CUDAGraph:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._abandon() if error is not None else self.capture_end()
+        self.abandon() if error is not None else self.capture_end()
 
 
 class graph:  # CUDA's name
@@ -231,6 +235,6 @@ class graph:  # CUDA's name
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            self.cuda_graph._abandon() if error is not None else self.cuda_graph.capture_end()
+            self.cuda_graph.abandon() if error is not None else self.cuda_graph.capture_end()
         finally:
             self.stream_ctx.__exit__()
