@@ -88,7 +88,7 @@ def test_every_experiment_that_a_lesson_measures_is_recorded_and_no_other():
     measured_in = {
         (int(path.name[:2]), name)
         for path in lessons_dir().glob("[0-9][0-9]_*.py")
-        for name in re.findall(r'Own(?:Gpu|Machine)\([^)]*"(gpututor[\w.]+:\w+)"', path.read_text("utf-8"))
+        for name in re.findall(r'measure="(gpututor[\w.]+:\w+)"', path.read_text("utf-8"))
     }
 
     assert {(each.lesson, each.measured) for each in EXPERIMENTS} == measured_in
