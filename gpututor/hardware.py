@@ -85,7 +85,10 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A host with its cards, as one rents or owns it. `usd_per_hour` is None where nobody quotes a price."""
+    """A host with its cards, as one rents or owns it. `usd_per_hour` is None where nobody quotes a price.
+
+    `joined_by` names the link between its cards in data/links.toml, where it isn't the usual one of such a machine.
+    """
 
     name: str
     provider: str
@@ -96,6 +99,7 @@ class Machine:
     price_basis: str
     sources: Mapping[str, str]
     note: str = ""
+    joined_by: str | None = None
 
     @property
     def usd_per_card_hour(self) -> float | None:

@@ -105,11 +105,11 @@ def wiring(machine: Machine, network: str | None = None) -> Wiring:
     """The links of a machine; `network` names another one between machines than the usual.
 
     Raises:
-        LinkNotKnown: no link is called `network`.
+        LinkNotKnown: no link is called `network`, or as the machine says that its cards are joined.
     """
     _, machines, usual = _tables()
     entry = machines.get(machine.name)
-    within = entry.text("cards") if entry else usual[_kind_of(machine.card)]
+    within = machine.joined_by or (entry.text("cards") if entry else usual[_kind_of(machine.card)])
     return Wiring(link(within), link(network or (entry.text("network") if entry else usual["network"])))
 
 

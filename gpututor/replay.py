@@ -75,10 +75,13 @@ class Played:
 
 
 def play(tape: Tape, machine: Machine, what_if: WhatIf = AS_IT_IS) -> Played:
-    """The run as `machine` would have done it, perhaps with some constants of the model set otherwise."""
+    """The run as `machine` would have done it, perhaps with some constants of the model set otherwise.
+
+    Where one process uses several cards, the ledger is that of the first.
+    """
     with uncollected():
         timeline = tape.price(machine, what_if=what_if)
-        return Played(machine, timeline, charge(timeline, machine.card))
+        return Played(machine, timeline, charge(timeline, machine.card, device=0 if tape.n_cards > 1 else None))
 
 
 @lru_cache(maxsize=64)

@@ -269,7 +269,7 @@ def cost(found, which):
 @app.cell(hide_code=True)
 def exercise_controls(over):
     steps_ns = {key: point.step_ns for key, point in over.points.items()}
-    case = ex04.longer_case(steps_ns) | {"machine": over.machine.name} if over.whole else None
+    case = {**ex04.longer_case(steps_ns), "machine": over.machine.name} if over.whole else None
     longer, check_longer = flow.answer_controls(ex04.LONGER, case)
     hoisted, check_hoisted = flow.answer_controls(ex04.HOISTED, {})
     return case, check_hoisted, check_longer, hoisted, longer

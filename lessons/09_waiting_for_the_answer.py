@@ -265,7 +265,7 @@ def learned(found, played):
 @app.cell(hide_code=True)
 def exercise_controls(found):
     case_2 = {"machine": found.machine.name}
-    case_1 = ex09.case_most(found.watched) | case_2 if found.has_lengths else None
+    case_1 = {**ex09.case_most(found.watched), **case_2} if found.has_lengths else None
     most, check_most = flow.answer_controls(ex09.MOST, case_1)
     logged, check_logged = flow.answer_controls(ex09.LOGGED, case_2)
     return case_1, case_2, check_logged, check_most, logged, most

@@ -108,15 +108,17 @@ def on_card(
     calls: Sequence[Sequence[Any]] = ((),),
     *,
     reads_before: bool = False,
+    on_ranks: bool = False,
 ) -> tuple[list[Launched], str]:
     """What `function` launched at each call of the harness, or nothing and one sentence why.
 
     `harness` hands back what `lab.on_card.recorded` gives; an argument that is `Laid` it takes with `lab.on_card.laid`.
     Inside `on_cards_apart(…)` the card lives in a process of its own, which gives tape and values. Values on it can't
     be read before the counted part, lest code learns there what it would have to wait for; `reads_before` allows it
-    where there is nothing to learn.
+    where there is nothing to learn. With `on_ranks` the harness runs several ranks
+    (`recorded_ranks`), which share a process with the code wherever it is judged.
     """
-    cards = cards_apart()
+    cards = None if on_ranks else cards_apart()
     if cards is None:
         plain = [[[each.where, *each.args] if isinstance(each, Laid) else each for each in call] for call in calls]
         launched, sentence = _in_their_process(code, function, harness, plain)

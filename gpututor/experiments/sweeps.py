@@ -10,17 +10,19 @@ import gc
 import statistics
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from gpututor.errors import ExperimentError, GpututorError
 from gpututor.experiments.measured import OUT_OF_MEMORY, Bench, this_bench
 from gpututor.lab.lock import measuring
+from gpututor.lookup import machine_named
 from gpututor.progress import Progress, Stopped
 
 if TYPE_CHECKING:
     import torch
 
+    from gpututor.cards import Machine
     from gpututor.model.tape import Tape
     from gpututor.simgpu.session import Session
 
@@ -42,7 +44,8 @@ class Variant:
     `key` names its file, `label` is what a reader sees, `x` its place on a level axis (a batch, a width), and
     `n_samples` how many samples a step learns from. `n_steps`, `n_warmup` and `n_kept` take the place of the
     sweep's. With `numerics` False the simulated card follows shapes only, for a variant whose arithmetic would take a
-    laptop minutes.
+    laptop minutes. With `n_cards` the simulated machine has as many for it. With `n_ranks` it is trained by as many
+    processes, each with a card of its own: `make` is called in each, and the losses are their means.
     """
 
     key: str
@@ -54,6 +57,8 @@ class Variant:
     n_warmup: int | None = None
     numerics: bool = True
     n_kept: int | None = None
+    n_cards: int = 1
+    n_ranks: int = 1
 
 
 def simulate(
@@ -150,8 +155,12 @@ def _simulated(
 
     told: dict[str, Any] = {**_about(variant), "losses": [], "step_ns": None, "memory_bytes": None, "trouble": None}
     told |= {"held_out": None, "noted": {}}
+    if variant.n_ranks > 1:
+        return _on_ranks(variant, machine, plan, tell, told)
     losses: list[Any] = []
-    with simulated_gpu(machine, numerics=variant.numerics, what=variant.label, clock=clock) as sim:
+    with simulated_gpu(
+        _with_cards(machine, variant.n_cards), numerics=variant.numerics, what=variant.label, clock=clock
+    ) as sim:
         try:
             step = variant.make(torch.device("simgpu"))
             for k in range(plan.first_kept):
@@ -166,8 +175,7 @@ def _simulated(
             _wait(sim)
             sim.end_run()
         except torch.OutOfMemoryError as error:
-            first_line = next(iter(str(error).splitlines()), "out of memory")
-            return told | {"trouble": first_line, "memory_bytes": sim.memory.peak_bytes}, None
+            return told | {"trouble": _full(error), "memory_bytes": sim.memory.peak_bytes}, None
         tape = Tape(variant.label, sim.tape.entries[first:], [], n_cards=sim.tape.n_cards, clock=clock)
         told |= {"step_ns": (sim.host_ns - began_ns) / plan.n_kept, "memory_bytes": sim.memory.peak_bytes}
         told["losses"] = [_number(loss) if variant.numerics else None for loss in losses[plan.n_warmup :]]
@@ -175,6 +183,48 @@ def _simulated(
             told |= {"held_out": _held_out(step), "noted": getattr(step, "noted", dict)()}
         tape.losses = told["losses"][-plan.n_kept :]
     return told, tape
+
+
+def _on_ranks(
+    variant: Variant, machine: str, plan: _Plan, tell: Callable[[int], None], told: dict[str, Any]
+) -> tuple[dict[str, Any], Tape | None]:
+    """The same for a variant that several processes train together."""
+    import torch
+
+    from gpututor.experiments.rank_steps import on_ranks
+
+    try:
+        done = on_ranks(
+            variant.make,
+            _with_cards(machine, variant.n_ranks),
+            variant.n_ranks,
+            what=variant.label,
+            numerics=variant.numerics,
+            n_samples=variant.n_samples,
+            first_kept=plan.first_kept,
+            end=plan.end,
+            tell=tell,
+        )
+    except torch.OutOfMemoryError as error:
+        return told | {"trouble": _full(error)}, None
+    losses = [_number(loss) for loss in done.losses[plan.n_warmup :]]
+    return told | {
+        "losses": losses if variant.numerics else [None] * len(losses),
+        "step_ns": done.step_ns,
+        "memory_bytes": done.memory_bytes,
+        "held_out": done.held_out,
+    }, done.tape
+
+
+def _with_cards(machine: str, n_cards: int) -> Machine:
+    """The machine with so many cards of its kind; as it is where one is enough."""
+    found = machine_named(machine)
+    return found if n_cards == 1 else replace(found, n_cards=n_cards, usd_per_hour=None)
+
+
+def _full(error: Exception) -> str:
+    """What the card says when its memory is too small, without the advice."""
+    return next(iter(str(error).splitlines()), "out of memory")
 
 
 def _held_out(step: Step) -> float | None:

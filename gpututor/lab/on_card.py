@@ -49,6 +49,35 @@ def recorded(
         return {"tape": packed(tape), "gave": as_data(gave) if numerics else None}
 
 
+def recorded_ranks(machine: str, n_ranks: int, make: Callable[[int], Callable[[], Any]]) -> dict[str, Any]:
+    """The same for several processes, each with a card of the machine: `make(rank)` is called in each of them.
+
+    Gives "tape", which is rank 0's, and "gave", a list of what each rank's function gave. A process group is there
+    already, and all ranks wait for one another before what is counted.
+    """
+    import torch.distributed as dist
+
+    from gpututor.model.tape import Sync, Tape
+    from gpututor.simgpu.cards.distributed import launch
+    from gpututor.simgpu.session import current
+
+    def run(rank: int) -> tuple[int, Any]:
+        dist.init_process_group("nccl")
+        work, session = make(rank), current.session
+        session.account(Sync("synchronize"))
+        dist.barrier()
+        first = len(session.tape.entries)
+        session.begin_step()
+        gave = work()
+        session.account(Sync("synchronize"))
+        session.end_run()
+        return first, as_data(gave)
+
+    ran = launch(run, machine, n_ranks, what="your code")
+    tape = Tape("your code", ran.tapes.tapes[0].entries[ran.results[0][0] :], [None], n_ranks=n_ranks)
+    return {"tape": packed(tape), "gave": [gave for _, gave in ran.results]}
+
+
 def _remotely(card_fd: int, machine: str, make: Callable[[], Callable[[], Any]]) -> dict[str, Any]:
     from gpututor.simgpu.remote.session import session_over
 

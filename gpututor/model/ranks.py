@@ -18,6 +18,7 @@ from gpututor.model.collectives import exchange_ns
 from gpututor.model.exchange import RanksExchange
 from gpututor.model.messages import MESSAGES, Messages
 from gpututor.model.tape import IN_BACKWARD, Tape
+from gpututor.model.what_if import AS_IT_IS, WhatIf
 from gpututor.timeline import Label, Lane, LaneKind, Origin, Span, Step, Timeline
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ class RankTapes:
         versions: Sequence[tuple[str, str]] = (),
         *,
         as_in_training: bool = False,
+        what_if: WhatIf = AS_IT_IS,
     ) -> Timeline:
         """The run on machines of this kind, as many as the ranks need, joined by `network`, as one timeline.
 
@@ -121,7 +123,7 @@ class RankTapes:
         """
         sinks: list[list[Span]] = [[] for _ in self.tapes]
         players = {
-            rank: CardsPlayer(CardsPricer(machine, network), sinks[rank], machine.n_cards)
+            rank: CardsPlayer(CardsPricer(machine, network, what_if), sinks[rank], machine.n_cards)
             for rank in range(len(self.tapes))
         }
         self._play(players, Meeting(machine.n_cards, players, as_in_training))

@@ -262,13 +262,17 @@ class Player:
 
 @dataclass(slots=True)
 class Tape:
-    """The entries of one run in order, the losses of its steps, what the run was, and how many cards it could use."""
+    """The entries of one run in order, the losses of its steps, what the run was, and how many cards it could use.
+
+    With `n_ranks` it is one process of as many that all do the same, each with a card of its own.
+    """
 
     what: str = ""
     entries: list[Entry] = field(default_factory=list)
     losses: list[float | None] = field(default_factory=list)
     n_cards: int = 1
     clock: str = "virtual"  # or "paced": the host's time was real, and lies between the entries as host work
+    n_ranks: int = 1
 
     @property
     def n_steps(self) -> int:
@@ -288,12 +292,13 @@ class Tape:
         begins = [k for k in marks if type(self.entries[k]) is BeginStep]
         stop = begins[end] if end < n else marks[-1] if marks[-1] > begins[-1] else len(self.entries)
         part = [*self.entries[begins[first] : stop], EndRun()]
-        return Tape(self.what, part, self.losses[first:end], self.n_cards, self.clock)
+        return Tape(self.what, part, self.losses[first:end], self.n_cards, self.clock, self.n_ranks)
 
     def price(self, machine: Machine, versions: Sequence[tuple[str, str]] = (), what_if: WhatIf = AS_IT_IS) -> Timeline:
         """What this run would have looked like on `machine`, as a simulated timeline.
 
-        With `what_if` some of the model's own constants are others, to see how much hangs on them.
+        With `what_if` some of the model's own constants are others, to see how much hangs on them. Ranks lie on as
+        many machines of the kind as they need, and exchange data as they do in training (`RankTapes.price`).
 
         Raises:
             TimelineError: the tape is empty, or the run used more cards than the machine has.
@@ -301,6 +306,11 @@ class Tape:
         from gpututor.model.cards_player import player_for
         from gpututor.model.played import timeline_of
 
+        if self.n_ranks > 1:
+            from gpututor.model.ranks import RankTapes
+
+            ranks = RankTapes([self], self.n_ranks, self.what, self.losses)
+            return ranks.price(machine, None, versions, as_in_training=True, what_if=what_if)
         spans: list[Span] = []
         if self.n_cards > 1 and machine.n_cards < self.n_cards:
             raise TimelineError(

@@ -6,9 +6,9 @@ Layout of version 1::
      "ops":     [{"name", "host", "phase", "kernels": [{"kind", …}, …]}, …],
      "entries": [op index, or [kind, field, …] for everything else],
      "graphs":  [[number, [op index or ["copy", field, …], …]], …],
-     "losses":  [number or null, …], "n_cards": number, "clock": "virtual" or "paced"}
+     "losses":  [number or null, …], "n_cards": number, "clock": "virtual" or "paced", "n_ranks": number}
 
-A replay is ["replay", index of its graph]. Files without graphs or clock have none and are virtual.
+A replay is ["replay", index of its graph]. Files without graphs, clock or ranks have none, are virtual, are of one.
 """
 
 from __future__ import annotations
@@ -109,6 +109,7 @@ def to_bytes(tape: Tape) -> bytes:
         "losses": tape.losses,
         "n_cards": tape.n_cards,
         "clock": tape.clock,
+        "n_ranks": tape.n_ranks,
     }
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
@@ -139,7 +140,8 @@ def from_bytes(data: bytes, source: str = "the file") -> Tape:
         graphs = [_graph(ops, number, nodes) for number, nodes in document.get("graphs", ())]
         entries = [_entry(ops, graphs, e) for e in document["entries"]]
         clock = _one_of(CLOCKS, document.get("clock", CLOCKS[0]))
-        return Tape(document["what"], entries, document["losses"], document.get("n_cards", 1), clock)
+        n_cards, n_ranks = document.get("n_cards", 1), document.get("n_ranks", 1)
+        return Tape(document["what"], entries, document["losses"], n_cards, clock, n_ranks)
     except (KeyError, IndexError, TypeError, ValueError, KernelSpecError) as error:
         raise TimelineError(f"{source} has a damaged part ({type(error).__name__}: {error})") from error
 

@@ -10,6 +10,7 @@ from gpututor.references import Reference
 
 Verdict = Literal["so here too", "the same way, less", "the same way, more", "not so here", "not run"]
 NO_EFFECT = 1.1  # a ratio nearer to one than this is within what a run repeats
+NEAR = 0.05  # ratios this close are the same, small as the effect may be
 ALIKE = 2.5  # other computers, years and versions: within this factor we call two ratios alike
 
 
@@ -20,11 +21,13 @@ def verdict(theirs: float, ours: float | None) -> Verdict:
 
     >>> verdict(15.4, 12.0), verdict(4.3, 1.3), verdict(3.4, 0.8), verdict(1.5, 20.0), verdict(2.0, None)
     ('so here too', 'the same way, less', 'not so here', 'the same way, more', 'not run')
-    >>> verdict(1.0, 1.02), verdict(1.0, 1.5)
-    ('so here too', 'not so here')
+    >>> verdict(1.0, 1.02), verdict(1.0, 1.5), verdict(1.09, 1.06)
+    ('so here too', 'not so here', 'so here too')
     """
     if ours is None:
         return "not run"
+    if abs(ours - theirs) <= NEAR * theirs:
+        return "so here too"
     if theirs == 1.0:
         return "so here too" if ours < NO_EFFECT else "not so here"
     if ours < NO_EFFECT:
@@ -60,9 +63,9 @@ def _narrow(title: str) -> str:
 def _times(ratio: float | None) -> str:
     """A ratio as text.
 
-    >>> _times(0.83), _times(3.39), _times(15.4), _times(321.0), _times(None)
-    ('0.83', '3.4', '15', '321', '—')
+    >>> _times(0.83), _times(1.09), _times(3.39), _times(15.4), _times(321.0), _times(None)
+    ('0.83', '1.09', '3.4', '15', '321', '—')
     """
     if ratio is None:
         return "—"
-    return f"{ratio:.2f}" if ratio < 1 else f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
+    return f"{ratio:.2f}" if ratio < 1.5 else f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"

@@ -17,7 +17,6 @@ from gpututor.grading import judging
 from tests.exercises.by_heart import BY_HEART
 
 CODE = [one.number for one in EXERCISES if one.kind == "code"]
-ON_CARD = ("3.2", "4.2", "5.2", "8.2", "9.2", "10.2")
 N_DRAWN = 3
 each_code = pytest.mark.parametrize("number", CODE)
 

@@ -245,6 +245,17 @@ JOURNEYS = (
         ("ways", "timeline", "sparse", "learned"),
         ("guess.value, {})", 'guess.value, {"n_learned": 40, "n_read": 4, "batches": [4]})'),
     ),
+    Journey(
+        "16_more_than_one_gpu.py",
+        "about as long as before",
+        (
+            Control("card", select("steps", "T4 (g4dn.xlarge)"), "curve", select("steps", "V100 (p3.2xlarge)")),
+            Control("link in the ledger", choose("timeline_head", nth=0), "ledger", choose("timeline_head", nth=2)),
+            Control("window of the timeline", press("timeline_head", "ArrowRight", nth=0), "timeline"),
+        ),
+        ("curve", "timeline", "ways", "learning"),
+        ("N_STEPS = 64", "N_STEPS = 16"),
+    ),
 )
 
 

@@ -8,13 +8,16 @@ import json
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 
 import pytest
 import torch
 import torch.distributed as dist
 
-from gpututor.errors import RankFailed, RanksDisagree
+from gpututor.errors import LinkNotKnown, RankFailed, RanksDisagree
 from gpututor.ledger.charge import charge
+from gpututor.links import wiring
+from gpututor.model import tape_file
 from gpututor.model.exchange import RanksExchange
 from gpututor.simgpu.cards.distributed import launch, tape_ranks
 from gpututor.timeline import Activity
@@ -352,3 +355,39 @@ def test_gradient_accumulation_equals_one_large_batch():
 
     for found in launch(run, MACHINE, 2).results:
         assert all(torch.equal(f, e) for f, e in zip(found, expected, strict=True))
+
+
+# --- one tape for all ranks ---------------------------------------------------------------------------------------
+
+
+def in_step_tape(n_ranks):
+    tapes = big_run(in_step=True)
+    tape = tapes.tapes[0]
+    return type(tape)(tape.what, tape.entries, [], 1, n_ranks=n_ranks), tapes
+
+
+def test_a_tape_of_one_rank_among_several_is_priced_as_they_are_in_training():
+    tape, tapes = in_step_tape(4)
+
+    assert tape.price(simulated(MACHINE)).spans == tapes.price(simulated(MACHINE), as_in_training=True).spans
+
+
+def test_a_tape_of_ranks_survives_a_file():
+    tape, _ = in_step_tape(4)
+    again = tape_file.from_bytes(tape_file.to_bytes(tape))
+
+    assert again == tape
+    assert again.steps(0, 1).n_ranks == 4
+
+
+def test_a_machine_says_by_what_its_cards_are_joined():
+    tape, _ = in_step_tape(4)
+    slow = replace(simulated(MACHINE), joined_by="pcie-virtual")
+
+    assert wiring(slow).cards.name == "pcie-virtual"
+    assert tape.price(slow).duration_ns > tape.price(simulated(MACHINE)).duration_ns
+
+
+def test_a_link_that_nobody_knows_is_refused():
+    with pytest.raises(LinkNotKnown):
+        wiring(replace(simulated(MACHINE), joined_by="string"))

@@ -224,4 +224,4 @@ def asked_case(kept: Kept, on: Machine) -> Case | None:
     factors = [int(point.x or 0) for point in points]
     run_ns = [point.played.ledger.gpu_util_ns if point.played else 0 for point in points]
     steps_ns = dict(zip(factors, (point.step_ns for point in points), strict=True))
-    return widest_case(steps_ns, dict(zip(factors, run_ns, strict=True))) | {"machine": on.name}
+    return {**widest_case(steps_ns, dict(zip(factors, run_ns, strict=True))), "machine": on.name}
