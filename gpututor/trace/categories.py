@@ -15,6 +15,8 @@ from gpututor.timeline import Activity
 class Role(Enum):
     """What an event is to us."""
 
+    __hash__ = object.__hash__  # one object each, so its own hash will do; that of Enum is slow
+
     KERNEL = "kernel"
     COPY = "copy"
     MEMSET = "memset"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import ceil, prod
 
 from gpututor.timeline import KernelWork
+from gpututor.trace.records import Args
 
 REGISTERS_AT_A_TIME = 256
 """Registers are given out to a warp in units of this many.
@@ -49,33 +50,33 @@ def sm_of(device: Mapping[str, object]) -> Sm:
     )
 
 
-def work_of(name: str, args: Mapping[str, object], sm: Sm) -> KernelWork:
+def work_of(name: str, args: Args, sm: Sm) -> KernelWork:
     """What the trace and the kernel's name tell of its work."""
     number_format, tensor_core = _format(name)
     return KernelWork(
         kind=_kind(name),
-        n_blocks=_volume(args.get("grid")),
+        n_blocks=_volume(args.grid),
         blocks_per_sm=_resident(args, sm),
         number_format=number_format,
         tensor_core=tensor_core,
     )
 
 
-def _resident(args: Mapping[str, object], sm: Sm) -> int | None:
+def _resident(args: Args, sm: Sm) -> int | None:
     """Blocks that fit on one SM at a time: the scarcest of threads, registers, shared memory and block slots.
 
     Only for NVIDIA cards: an AMD "9.0" is another thing. Source: CUDA C++ Best Practices Guide, "Occupancy".
     """
-    threads = _volume(args.get("block"))
+    threads = _volume(args.block)
     if threads is None or sm.max_threads is None or sm.warp_size != 32 or sm.capability not in MAX_BLOCKS_PER_SM:
         return None
     warps = ceil(threads / sm.warp_size)
     limits = [sm.max_threads // (warps * sm.warp_size), MAX_BLOCKS_PER_SM[sm.capability]]
-    registers = args.get("registers per thread")
+    registers = args.registers
     if isinstance(registers, int) and registers > 0 and sm.registers:
         a_warp = ceil(registers * sm.warp_size / REGISTERS_AT_A_TIME) * REGISTERS_AT_A_TIME
         limits.append(sm.registers // (a_warp * warps))
-    smem_bytes = args.get("shared memory")
+    smem_bytes = args.smem_bytes
     if isinstance(smem_bytes, int) and smem_bytes >= 0 and sm.smem_bytes:
         taken = smem_bytes + (RESERVED_SMEM_BYTES if sm.capability >= (8, 0) else 0)
         if taken:
