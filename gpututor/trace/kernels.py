@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, prod
 
-from gpututor.timeline import KernelWork
+from gpututor.timeline import Activity, KernelWork
 from gpututor.trace.records import Args
 
 REGISTERS_AT_A_TIME = 256
@@ -85,7 +85,7 @@ def _resident(args: Args, sm: Sm) -> int | None:
 
 
 _GEMM = re.compile(r"gemm|cutlass|cublas|nvjet|Cijk_|_mm_", re.IGNORECASE)
-_CONVOLUTION = re.compile(r"conv|implicit|wgrad|dgrad|winograd|fprop", re.IGNORECASE)
+_CONVOLUTION = re.compile(r"conv|implicit|wgrad|dgrad|winograd|fprop|[shid]\d*cudnn_", re.IGNORECASE)
 # Instruction shapes that only tensor cores have; source: PTX ISA, "mma", and names seen in cuBLAS, cuDNN and CUTLASS.
 _TENSOR_CORE = re.compile(r"tensorop|[shi](884|1688|16816|161616)|tensor16x8|hmma|imma|wgmma|nvjet|cutlass3x")
 _FORMATS = (
@@ -93,8 +93,44 @@ _FORMATS = (
     ("tf32", re.compile(r"tf32", re.IGNORECASE)),
     ("fp16", re.compile(r"fp16|_h884|h1688|f16|half", re.IGNORECASE)),
     ("fp64", re.compile(r"dgemm|fp64|double")),
-    ("fp32", re.compile(r"sgemm|ffma")),
+    ("fp32", re.compile(r"sgemm|ffma|scudnn_")),
 )
+
+
+MATRIX = frozenset({"gemm", "convolution"})
+"""Kinds of kernels that tensor cores are for."""
+
+# What else kernels are for, by parts of names in PyTorch, cuDNN, FlashAttention, Apex and Triton, the first that fits.
+_CLASSES = (
+    ("attention", re.compile(r"flash|fmha|attention|attn", re.IGNORECASE)),
+    ("optimizer", re.compile(r"multi_tensor|adam|fused_sgd|foreach", re.IGNORECASE)),
+    ("recurrent", re.compile(r"rnn|lstm|gru|elemWise(RNN|LSTM|GRU)", re.IGNORECASE)),
+    ("normalization", re.compile(r"batch_?norm|layer_?norm|group_?norm|rms_?norm|bn_|welford", re.IGNORECASE)),
+    ("softmax and loss", re.compile(r"softmax|nll_loss|cross_entropy", re.IGNORECASE)),
+    ("convolution", re.compile(r"conv|implicit|wgrad|dgrad|winograd|fprop|[shid]\d*cudnn_", re.IGNORECASE)),
+    ("gemm", re.compile(r"gemm|gemv|matmul|cutlass|cublas|nvjet|Cijk_|_mm_|splitK", re.IGNORECASE)),
+    ("embedding and indexing", re.compile(r"embedding|index|gather|scatter|sort|topk", re.IGNORECASE)),
+    ("pooling", re.compile(r"pool", re.IGNORECASE)),
+    ("fused by the compiler", re.compile(r"^triton_")),
+    ("reduction", re.compile(r"reduce", re.IGNORECASE)),
+    (
+        "elementwise",
+        re.compile(r"elementwise|vectorized|unrolled|copy|cat|fill|dropout|nchwToNhwc|nhwcToNchw|transpose"),
+    ),
+)
+
+
+def kernel_class(name: str, activity: Activity = Activity.KERNEL) -> str:
+    """What a kernel is for, as far as its name says; "other" where it doesn't.
+
+    >>> kernel_class("volta_sgemm_128x64_nn"), kernel_class("void at::native::reduce_kernel<512, 1>")
+    ('gemm', 'reduction')
+    """
+    if activity is Activity.COLLECTIVE:
+        return "communication"
+    if activity is Activity.MEMSET:
+        return "memset"
+    return next((words for words, pattern in _CLASSES if pattern.search(name)), "other")
 
 
 def _kind(name: str) -> str:

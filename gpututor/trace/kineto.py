@@ -15,10 +15,21 @@ from dataclasses import dataclass, field
 from gpututor.cards import find_card
 from gpututor.errors import NoKernels, TimelineError
 from gpututor.timeline import Activity, KernelWork, Label, Lane, LaneKind, Origin, Span, Step, Timeline
-from gpututor.trace.categories import COLLECTIVE, ON_GPU, PREPARES, STEP, WAITS, Role, copy_activity, is_input_mark
+from gpututor.trace.categories import (
+    COLLECTIVE,
+    ON_GPU,
+    OPTIMIZER,
+    PREPARES,
+    STEP,
+    WAITS,
+    Role,
+    copy_activity,
+    is_input_mark,
+)
 from gpututor.trace.events import Event, Events, in_stream_order, sorted_out
 from gpututor.trace.kernels import Sm, sm_of, work_of
 from gpututor.trace.opening import Document, Source, opened
+from gpututor.trace.own import activity_of_mark, told_in, work_in
 
 HEADER_VERSIONS = (("cuda_driver_version", "CUDA driver"), ("cuda_runtime_version", "CUDA runtime"))
 
@@ -52,14 +63,13 @@ def read(
     spans = _spans(found.events, lanes, {k: sm_of(d) for k, d in devices.items()}, base_ns)
     busiest = _busiest(found.events)
     label = _label(devices.get(busiest, {}), origin, what or document.name, host, versions, document.header)
-    return Timeline(
-        tuple(lanes.rows),
-        tuple(spans),
-        (window_ns[0] - base_ns, window_ns[1] - base_ns),
-        label,
-        tuple(Step(s.start_ns - base_ns, s.end_ns - base_ns) for s in steps),
-        (*document.losses, *found.losses()),
-    )
+    window_ns = window_ns[0] - base_ns, window_ns[1] - base_ns
+    from_begin = tuple(Step(s.start_ns - base_ns, s.end_ns - base_ns) for s in steps)
+    ours = told_in(document.header)
+    if ours is not None and origin is Origin.RECORDED:
+        label, from_begin = ours.label, ours.fitted(from_begin)
+        window_ns = ours.window_ns[0] - base_ns, ours.window_ns[1] - base_ns
+    return Timeline(tuple(lanes.rows), tuple(spans), window_ns, label, from_begin, (*document.losses, *found.losses()))
 
 
 def _refuse_without_kernels(document: Document, found: Events) -> None:
@@ -190,10 +200,11 @@ def _on_gpu(e: Event, lanes: Lanes, sm: Sm, works: dict[tuple[object, ...], Kern
     if e.role is Role.KERNEL:
         activity = Activity.COLLECTIVE if COLLECTIVE.search(e.name) else Activity.KERNEL
         args = e.args
-        key = (e.name, str(args.grid), str(args.block), str(args.registers), str(args.smem_bytes), sm)
+        told = () if args.ours is None else (str(args.ours),)
+        key = (e.name, str(args.grid), str(args.block), str(args.registers), str(args.smem_bytes), sm, *told)
         work = works.get(key)
         if work is None:
-            work = works[key] = work_of(e.name, args, sm)
+            work = works[key] = work_in(args) or work_of(e.name, args, sm)
         lane = lanes.stream(e)
     else:
         copied = e.role is Role.COPY
@@ -214,8 +225,10 @@ def _host_activity(e: Event, started: Mapping[int, Event]) -> Activity | None:
         return _call_activity(e, None if number is None else started.get(number))
     if is_input_mark(e.name):
         return Activity.INPUT
+    if e.name.startswith(OPTIMIZER):
+        return Activity.DISPATCH
     if e.role is Role.MARK or STEP.match(e.name):
-        return None
+        return activity_of_mark(e.name)
     return Activity.DISPATCH
 
 

@@ -28,8 +28,10 @@ EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
 MOST_HEADER_BYTES = 64 * 1024**2
 LONGEST_RECORD_BYTES = 128 * 1024**2  # our limit, against files made to fill the memory
 MEND_FROM_BYTES = 32 * 1024**2
+BEHIND_A_LIST = re.compile(rb'\s*(?:,\s*"|\}\s*$)')
+MOST_BRACKETS = 5_000  # in what stands behind the events, such as the profiler's own log
 MOST_TRIES = 16
-"""How many places are tried as the end of a record, or of the list, where one within a record looks the same."""
+"""How many places are tried as the end of a record, where one within a record looks the same."""
 
 _RECORDS = msgspec.json.Decoder(list[Record])
 _SPACE = b" \t\r\n"
@@ -177,10 +179,12 @@ def _last(document: Document, buffer: bytes, *, in_object: bool) -> Sequence[obj
 def _list_ends(buffer: bytes, *, in_object: bool) -> Iterator[tuple[int, dict[str, object]]]:
     """Where the list may end, from the last place on, with the members of the document that then come behind it."""
     end = len(buffer)
-    for _ in range(MOST_TRIES):
+    for _ in range(MOST_BRACKETS):
         end = buffer.rfind(b"]", 0, end)
         if end < 0:
             return
+        if in_object and not BEHIND_A_LIST.match(buffer, end + 1):
+            continue
         tail = buffer[end + 1 :].strip(_SPACE)
         members = _members(tail.removesuffix(b"}").removeprefix(b",")) if in_object else {}
         if members is not None and tail.endswith(b"}") == in_object == bool(tail):

@@ -7,6 +7,9 @@ from typing import Any
 
 import msgspec
 
+OURS = "gpututor"
+"""Name of the field in which traces that we write say what a profiler has no field for."""
+
 
 class Args(msgspec.Struct, gc=False):
     """What a record says about itself; None where it says nothing."""
@@ -21,6 +24,7 @@ class Args(msgspec.Struct, gc=False):
     registers: Any = msgspec.field(default=None, name="registers per thread")
     smem_bytes: Any = msgspec.field(default=None, name="shared memory")
     name: Any = None
+    ours: Any = msgspec.field(default=None, name=OURS)
 
 
 NO_TEXT = msgspec.Raw()

@@ -71,6 +71,14 @@ def test_packed_or_not_an_array_or_an_object_all_records_are_there(tmp_path_fact
         assert names(path) == [f"k{k}" for k in range(n)]
 
 
+def test_brackets_in_a_log_behind_the_events_are_not_the_lists_end(path):
+    log = [f"INFO [{k}] x[0], [1]" for k in range(300)]
+    found = opened(written(path, json.dumps({"traceEvents": [kernel(1), kernel(2)], "log": log, "traceName": "x"})))
+
+    assert len(list(found.events)) == 2
+    assert (found.header["log"], found.losses) == (log, ())
+
+
 def test_a_record_is_the_same_from_a_file_and_loaded(path):
     item = kernel(1, args={"stream": 7, "registers per thread": 32, "grid": [1, 2, 3], "odd": 1}, id=4, s="t")
     (read,) = opened(written(path, json.dumps([item]))).events
