@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
+from gpututor import timeline_file
 from gpututor.causes import Finding, find_causes
 from gpututor.errors import TimelineError
 from gpututor.explain.repeating import with_steps
@@ -65,15 +68,18 @@ class Explained:
 
 
 def explain(source: Source, *, device: int | None = None, what: str = "") -> Explained:
-    """Read a trace and explain one of its GPUs: the one asked for, or the one with the most kernels.
+    """Read a trace, or a saved timeline, and explain one GPU: the one asked for, or that with the most kernels.
 
     Raises:
         NoKernels: the program launched nothing on a GPU.
         TimelineError: the file is damaged beyond repair, no trace of a GPU, or has no such GPU; in one sentence.
     """
     with uncollected():
-        timeline = read(source, what=what)
-        return explained(timeline, device=device)
+        path = Path(source) if isinstance(source, (str, os.PathLike)) else None
+        if path is not None and timeline_file.is_one(path):
+            timeline = timeline_file.load(path)
+            return replace(explained(timeline, device=device), name=path.name)
+        return explained(read(source, what=what), device=device)
 
 
 def explained(timeline: Timeline, *, device: int | None = None) -> Explained:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from gpututor import timeline_file
 from gpututor.cards import Card, find_card
 from gpututor.timeline import Activity, KernelWork, LaneKind, Span, Timeline
-from gpututor.timeline_file import label_fields
 from gpututor.trace.categories import (
     COLLECTIVE,
     INPUT_MARKS,
@@ -50,6 +51,22 @@ MARKS = {
 }
 
 
+NAMED_A_TRACE = re.compile(r"(^|[._-])trace\.json(\.gz)?$", re.IGNORECASE)
+"""Names that say that a file is a trace: those that torch's own handler gives, such as worker0.pt.trace.json."""
+
+
+def save(timeline: Timeline, path: Path) -> None:
+    """Write a timeline: as a trace where the file's name says so, else in our own form (`timeline_file`).
+
+    Raises:
+        OSError: the disk is full or read-only.
+    """
+    if NAMED_A_TRACE.search(path.name):
+        write(timeline, path)
+    else:
+        timeline_file.save(timeline, path)
+
+
 def write(timeline: Timeline, path: str | os.PathLike[str]) -> None:
     """Write the timeline as a trace; packed where the name ends in .gz.
 
@@ -74,7 +91,7 @@ def _text(timeline: Timeline, name: str) -> Iterator[str]:
         "schemaVersion": 1,
         "deviceProperties": [_properties(k, label.card, card, label.n_sms) for k in devices],
         OURS: {
-            "label": label_fields(label),
+            "label": timeline_file.label_fields(label),
             "window_ns": timeline.window_ns,
             "steps": [[step.n_samples, step.loss] for step in timeline.steps],
         },

@@ -16,13 +16,17 @@ STEP_US, APART_US, LAUNCH_US = 1000, 200, 5
 
 @dataclass
 class JobTrace:
-    """Steps of 1,000 µs with a launch and a kernel each 200 µs; `talk_us` adds a collective at the end of each."""
+    """Steps of 1,000 µs with a launch and a kernel each 200 µs.
+
+    `talk_us` adds a collective at the end of each, `host_works` a framework call that takes all of it.
+    """
 
     n_steps: int
     device: int = 0
     optimizer_marks: bool = False
     first_late_us: int = 0
     talk_us: int = 0
+    host_works: bool = False
 
     @property
     def events(self) -> list[dict[str, Any]]:
@@ -33,6 +37,8 @@ class JobTrace:
             for k, (name, long) in enumerate(KERNELS):
                 number = 1000 * self.device + 10 * step + k + 1
                 made += self._launched(name, at + APART_US * k, long, number)
+            if self.host_works:
+                made.append(self._host("cpu_op", "aten::everything", at, STEP_US))
             if self.talk_us:
                 made.append(self._on_gpu("ncclDevKernel_AllReduce_Sum_f32_RING_LL", at + 800, self.talk_us, 20, 0))
             if self.optimizer_marks:
