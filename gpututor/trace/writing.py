@@ -67,14 +67,16 @@ def save(timeline: Timeline, path: Path) -> None:
         timeline_file.save(timeline, path)
 
 
-def write(timeline: Timeline, path: str | os.PathLike[str]) -> None:
+def write(timeline: Timeline, path: str | os.PathLike[str], *, ours: bool = True) -> None:
     """Write the timeline as a trace; packed where the name ends in .gz.
+
+    Without `ours` the trace says no more than a profiler's would, and is read as a recording.
 
     Raises:
         OSError: the disk is full or read-only.
     """
     place = Path(path)
-    pieces = (piece.encode("ascii") for piece in _text(timeline, place.name))
+    pieces = (piece.encode("ascii") for piece in _text(timeline, place.name, ours=ours))
     if place.suffix == ".gz":
         with place.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
             packed.writelines(pieces)
@@ -83,25 +85,26 @@ def write(timeline: Timeline, path: str | os.PathLike[str]) -> None:
             file.writelines(pieces)
 
 
-def _text(timeline: Timeline, name: str) -> Iterator[str]:
+def _text(timeline: Timeline, name: str, *, ours: bool) -> Iterator[str]:
     label = timeline.label
     card = find_card(label.card) if label.card else None
     devices = sorted({lane.device or 0 for lane in timeline.lanes if lane.kind is not LaneKind.HOST})
-    head = {
+    head: dict[str, Any] = {
         "schemaVersion": 1,
         "deviceProperties": [_properties(k, label.card, card, label.n_sms) for k in devices],
-        OURS: {
-            "label": timeline_file.label_fields(label),
-            "window_ns": timeline.window_ns,
-            "steps": [[step.n_samples, step.loss] for step in timeline.steps],
-        },
         "displayTimeUnit": "ms",
         "baseTimeNanoseconds": 0,
         "traceName": name,
     }
+    if ours:
+        steps = [[step.n_samples, step.loss] for step in timeline.steps]
+        fields = timeline_file.label_fields(label)
+        head[OURS] = {"label": fields, "window_ns": timeline.window_ns, "steps": steps}
     yield json.dumps(head)[:-1] + ', "traceEvents": ['
     between = "\n"
     for event in _events(timeline, card):
+        if not ours and "args" in event:
+            event["args"].pop(OURS, None)
         yield between + json.dumps(event, separators=(",", ":"))
         between = ",\n"
     yield "\n]}\n"
