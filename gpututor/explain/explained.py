@@ -13,7 +13,7 @@ from gpututor.errors import TimelineError
 from gpututor.explain.repeating import with_steps
 from gpututor.explain.typical import Typical, typical_of
 from gpututor.explain.windows import Window, span_of, window_of
-from gpututor.ledger import charge_both
+from gpututor.ledger import TwoWindows
 from gpututor.ledger.device import devices
 from gpututor.model.uncollected import uncollected
 from gpututor.timeline import COMPUTING, Activity, Timeline
@@ -110,7 +110,7 @@ def explained(timeline: Timeline, *, device: int | None = None) -> Explained:
         how,
         typical_of(window.timeline, window.ledger),
         find_causes(window.timeline, window.ledger),
-        charge_both(window.timeline, device=chosen).disagreement if steps and span else None,
+        TwoWindows(steps.ledger, span.ledger).disagreement if steps and span else None,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import ceil, prod
 
 from gpututor.timeline import Activity, KernelWork
@@ -120,6 +121,7 @@ _CLASSES = (
 )
 
 
+@lru_cache(maxsize=4096)
 def kernel_class(name: str, activity: Activity = Activity.KERNEL) -> str:
     """What a kernel is for, as far as its name says; "other" where it doesn't.
 

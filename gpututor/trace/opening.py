@@ -163,16 +163,15 @@ def _whole_ones(document: Document, buffer: bytes) -> tuple[Sequence[object], in
 
 def _last(document: Document, buffer: bytes, *, in_object: bool) -> Sequence[object]:
     """The records of the last block, up to the end of the list."""
-    ends = list(_list_ends(buffer, in_object=in_object))
-    for end, members in ends:
+    end, members = -1, dict[str, object]()
+    for end, members in _list_ends(buffer, in_object=in_object):
         records = _decoded(buffer[:end])
         if records is not None:
             document.header.update(members)
             return records
-    if not ends:
+    if end < 0:
         return _cut_short(document, buffer)
-    end, members = ends[-1]  # the first place from which all the rest can be read
-    document.header.update(members)
+    document.header.update(members)  # of the first place from which all the rest can be read
     return _mended(document, buffer[:end])
 
 
