@@ -25,13 +25,13 @@ def graded(path: Path, learner_id: str) -> Graded:
     told = _read(path)
     try:
         found = next((one for one in told["learners"] if same(one["id"]) == same(learner_id)), None)
-        if found is None:
-            raise GradesRefused(
-                f'nobody in {path.name} has the id "{learner_id[:40]}"; name the one of your class with --learner'
-            )
-        return _of(told, found)
+        if found is not None:
+            return _of(told, found)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise GradesRefused(f"{path.name} is damaged; ask for it again, or grade once more") from error
+    raise GradesRefused(
+        f'nobody in {path.name} has the id "{learner_id[:40]}"; name the one of your class with --learner'
+    )
 
 
 def _read(path: Path) -> Mapping[str, Any]:

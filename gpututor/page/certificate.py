@@ -87,7 +87,7 @@ def certificate(now: OfCourse, name: str, learner: str, made_at: str, graded: Gr
         f'<h1>{escape(TITLE)}</h1><p class="soft">What was done in this course on GPU utilization, lesson by lesson</p>'
         f'<div class="name"><bdi>{escape(who) or "Without a name"}</bdi></div>{_figures(now, graded)}'
         f"<p>{escape(in_a_sentence(now, graded))}</p>"
-        f'<p class="stand">{escape(who_graded(graded))}</p>{_table(now, graded)}{_left_out(now)}'
+        f'<p class="stand">{escape(who_graded(graded))}</p>{_table(now, graded)}{_left_out(now, graded)}'
         f"<footer>{_foot(learner, made_at)}</footer>"
     )
     return paper(f"{TITLE}: {who or 'a certificate'}", KIND, STYLE, body)
@@ -106,6 +106,8 @@ def shown_name(name: str) -> str:
 def in_a_sentence(now: OfCourse, graded: Graded | None = None) -> str:
     """What was done, how much that is of all there is, and between which times."""
     times = now.times
+    if not times and graded is not None:
+        return "No guess, run or answer is kept here: the points are those of the grades alone."
     if not times:
         return "Nothing has been done yet: no guess, no run and no answer are kept. This page certifies nothing."
     n_all, n_answered = len(now.exercises), now.n_answered
@@ -163,7 +165,7 @@ def _n_right(now: OfCourse, graded: Graded | None) -> int:
 def _table(now: OfCourse, graded: Graded | None) -> str:
     heads = ("Lesson or exercise", "Guess or answer", "When (UTC)", "Result", "Points")
     head = "".join(f'<th scope="col">{each}</th>' for each in heads)
-    done = [each for each in now.ready if _is_begun(each)]
+    done = [each for each in now.ready if _is_begun(each, graded)]
     if not done:
         return ""
     bodies = "".join(f"<tbody>{_lesson(each, graded)}</tbody>" for each in done)
@@ -171,8 +173,9 @@ def _table(now: OfCourse, graded: Graded | None) -> str:
     return f"<table><colgroup>{widths}</colgroup><thead><tr>{head}</tr></thead>{bodies}</table>"
 
 
-def _is_begun(each: OfLesson) -> bool:
-    return bool(each.guesses or each.run or each.n_answered)
+def _is_begun(each: OfLesson, graded: Graded | None) -> bool:
+    is_graded = graded is not None and any(one.one.number in graded.by_exercise for one in each.exercises)
+    return bool(each.guesses or each.run or each.n_answered or is_graded)
 
 
 def _lesson(each: OfLesson, graded: Graded | None) -> str:
@@ -232,9 +235,9 @@ def _earned(one: Standing, graded: Graded | None) -> str:
     return f"{points(one.earned or 0)} of {one.one.marks}"
 
 
-def _left_out(now: OfCourse) -> str:
+def _left_out(now: OfCourse, graded: Graded | None) -> str:
     """The lessons in which nothing is kept, by name, so that no gap is hidden."""
-    none = [f"{each.lesson.number}{NBSP}{each.lesson.title}" for each in now.ready if not _is_begun(each)]
+    none = [f"{each.lesson.number}{NBSP}{each.lesson.title}" for each in now.ready if not _is_begun(each, graded)]
     if not none or len(none) == len(now.ready):
         return ""
     return f'<p class="soft" style="margin-top:3mm">Nothing done in: {escape(", ".join(none))}.</p>'

@@ -104,9 +104,7 @@ def name_control(store: Store) -> mo.ui.text:
     kept = store.get(*NAME_OF)
     return mo.ui.text(
         value=kept if isinstance(kept, str) else "",
-        placeholder="as it should stand there",
-        max_length=MAX_NAME,
-        on_change=lambda name: store.put(*NAME_OF, name),
+        on_change=lambda name: store.put(*NAME_OF, name[:MAX_NAME]),
         label="Your name",
     )
 

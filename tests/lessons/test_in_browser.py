@@ -241,9 +241,9 @@ def test_the_way_on_leads_to_the_next_lesson(walked, running):
     _, one = running
     way_on = walked.page.page.locator("a.gt-next")
     file = re.search(r"file=([\w.]+)", way_on.get_attribute("href"))[1]
-    following = int(walked.journey.file[:2]) + 1
+    following = min((number for number in READY if number > int(walked.journey.file[:2])), default=0)
 
-    assert file.startswith(f"{following:02d}_" if following in READY else "00_")
+    assert file.startswith(f"{following:02d}_")
     if following == 2:  # the click itself is the same in all
         page = visit(one, walked.server.address(walked.journey.file, learner=LEARNER))
         page.page.locator("a.gt-next").click(timeout=60_000)
