@@ -31,15 +31,15 @@ def ask(tell: Callable[[], Reader | None]) -> None:
     _tell = tell
 
 
-def known() -> Reader | None:
-    """The reader whom a server for a class knows; None on a reader's own machine."""
-    return _tell()
-
-
 def learner(asked: str) -> str:
     """Whose progress counts here: the reader's whom the server knows, else `asked`."""
     known = _tell()
     return asked if known is None else known.id
+
+
+def in_a_class() -> bool:
+    """Whether a server for a class knows who reads this page."""
+    return _tell() is not None
 
 
 def teaches(asked: bool) -> bool:

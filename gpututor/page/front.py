@@ -55,7 +55,7 @@ def facts(items: Sequence[tuple[str, str, str]]) -> mo.Html:
 
 def gpu_fact(names: Sequence[str], reason: str | None) -> tuple[str, str, str]:
     """The line on the GPUs that were found, or on why there are none; on a server for a class they are the server's."""
-    served = readers.known() is not None
+    served = readers.in_a_class()
     whose = "Server's GPU" if served else "GPU"
     if names:
         runs = "Each lesson runs on a simulated card, as for everybody, and then measures on "
@@ -70,7 +70,7 @@ def gpu_fact(names: Sequence[str], reason: str | None) -> tuple[str, str, str]:
 
 def kept_where() -> str:
     """Where a reader's progress is kept, and who sees it."""
-    if readers.known() is None:
+    if not readers.in_a_class():
         return "Your progress stays on this machine."
     return (
         "Your progress is kept on the class's server, under your own address; whoever teaches the class sees it, and "
@@ -80,7 +80,7 @@ def kept_where() -> str:
 
 def class_notes() -> str:
     """How learners are kept apart, for whoever teaches."""
-    if readers.known() is not None:
+    if readers.in_a_class():
         return (
             "Every learner has an address of their own (`gpututor workshop keys`), so guesses, runs and answers are "
             "kept apart; nothing has to be added to it. The page `/workshop` shows who is where and who waits for a "
