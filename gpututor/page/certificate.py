@@ -169,7 +169,7 @@ def _table(now: OfCourse, graded: Graded | None) -> str:
     if not done:
         return ""
     bodies = "".join(f"<tbody>{_lesson(each, graded)}</tbody>" for each in done)
-    widths = "".join(f'<col style="width:{share}%">' for share in (29, 31, 15, 15, 10))
+    widths = "".join(f'<col style="width:{share}%">' for share in (26.5, 31.5, 14.5, 18, 9.5))
     return f"<table><colgroup>{widths}</colgroup><thead><tr>{head}</tr></thead>{bodies}</table>"
 
 
@@ -218,7 +218,7 @@ def _answer(one: Standing) -> str:
         return _short(text) + (f" {one.one.unit}" if one.one.unit and text.strip()[-1:].isdigit() else "")
     n_lines = len(text.strip().splitlines())
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{n_lines} line{'' if n_lines == 1 else 's'} of code, SHA-256 {digest[:12]}…"
+    return f"{n_lines} line{'' if n_lines == 1 else 's'} of code, SHA-256 {digest[:8]}…"
 
 
 def _short(text: str) -> str:
