@@ -98,6 +98,10 @@ class GradingStopped(GpututorError, RuntimeError):
     """Grading ended before its end; what was judged is kept."""
 
 
+class GradesRefused(GpututorError, ValueError):
+    """A file that holds no grades of ours, or none of this learner."""
+
+
 class GradingNotPossible(GpututorError, RuntimeError):
     """Grading can't begin or go on: another one is at work, a package or a cluster is missing."""
 

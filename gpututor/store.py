@@ -52,6 +52,22 @@ def file_key(name: str) -> str:
     return f"{plain}-{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:8]}".lstrip("-")
 
 
+class Still:
+    """What a progress file held at one moment. Reading many values from it costs no file."""
+
+    def __init__(self, lessons: dict[str, Any]) -> None:
+        self._lessons = lessons
+
+    def get(self, lesson: str, key: str, default: Any = None) -> Any:
+        """What was put under `key` in `lesson`, or `default`."""
+        return _lesson(self._lessons, lesson)["values"].get(key, default)
+
+    def guesses(self, lesson: str) -> dict[str, tuple[Try, ...]]:
+        """The questions of a lesson that were guessed at, each with its guesses that count, first one first."""
+        asked = _lesson(self._lessons, lesson)["guesses"].items()
+        return {key: tuple(Try(**one) for one in entry["tries"]) for key, entry in asked if entry["tries"]}
+
+
 class _OfAnotherVersion(ProgressDamaged):
     """A whole file that another version of gpututor wrote; it isn't ours to move."""
 
@@ -122,6 +138,10 @@ class Store:
     def first_guess(self, lesson: str, question: str) -> Try | None:
         """The guess that stood when the answer was shown (or stands now), or None without one."""
         return next(iter(self.tries(lesson, question)), None)
+
+    def still(self) -> Still:
+        """All of it as it stands now, for whoever reads many values at once."""
+        return Still(self._read())
 
     def time(self) -> str:
         """The time now, as it is kept beside what a learner does: UTC, ISO 8601, to the second."""

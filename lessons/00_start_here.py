@@ -20,8 +20,6 @@ app = marimo.App(
 )
 
 with app.setup(hide_code=True):
-    from datetime import date
-
     import marimo as mo
 
     from gpututor import page as gt
@@ -30,11 +28,9 @@ with app.setup(hide_code=True):
     from gpututor.measure.nvml import find_gpus
     from gpututor.paths import data_dir
     from gpututor.replay import play_file
-    from gpututor.store import ANYBODY, Store
-    from gpututor.text import percent
+    from gpututor.store import Store
 
     RENTED = machine(DEFAULT_MACHINE)
-    READY = [each for each in gt.LESSONS if gt.is_ready(each)]
     MYSTERY = gt.lesson(2)
     store = Store(str(mo.query_params().get("learner") or ""))
 
@@ -57,20 +53,20 @@ def damage():
 
 @app.cell(hide_code=True)
 def progress():
-    results = {each.key: store.results(each.key).latest() for each in READY}
-    done = {key for key, result in results.items() if result is not None}
-    return done, results
+    now = gt.standing_of(store)
+    done = set(now.runs)
+    return done, now
 
 
 @app.cell(hide_code=True)
-def doors(done):
-    _next = next((each for each in READY if each.key not in done), None)
-    _way = _next or READY[0]
+def doors(done, now):
+    _following = now.next
+    _way = _following.lesson if _following else gt.LESSONS[0]
     gt.doors(
         [
             gt.Door(
                 gt.address(_way),
-                "Once more, from the start" if _next is None else "Continue" if done else "Begin",
+                "Once more, from the start" if _following is None else "Continue" if done else "Begin",
                 f"{_way.number} · {_way.title}",
                 _way.question,
             ),
@@ -92,20 +88,30 @@ def doors(done):
 
 
 @app.cell(hide_code=True)
-def facts(done):
+def facts(done, now):
     _gpus = find_gpus()
     gt.facts(
         [
-            (
-                "GPU",
-                ", ".join(_gpus.names) or "none found",
-                "Each lesson runs on a simulated card, as for everybody, and then measures on yours if you like."
-                if _gpus.names
-                else f"You need none: the lessons run on simulated cards, and say so. Here {_gpus.reason}.",
-            ),
-            ("Done", f"{len(done)} of {len(READY)}", "lessons that are ready. Your progress stays on this machine."),
+            gt.gpu_fact(_gpus.names, _gpus.reason),
+            ("Done", f"{len(done)} of {len(now.ready)}", f"lessons that are there. {gt.kept_where()}"),
         ]
     )
+    return
+
+
+@app.cell(hide_code=True)
+def index_text():
+    mo.md("""
+    ## The course
+
+    From the first lesson to the last, each builds on the one before, but you may begin anywhere.
+    """)
+    return
+
+
+@app.cell(hide_code=True)
+def index(now):
+    gt.course_index(now)
     return
 
 
@@ -121,8 +127,8 @@ def map_text():
 
 
 @app.cell(hide_code=True)
-def mystery_run(results):
-    kept = gt.kept_tapes(results.get(MYSTERY.key), "done")
+def mystery_run(now):
+    kept = gt.kept_tapes(now.runs.get(MYSTERY.key), "done")
     own_tape = kept.tapes.get("tape")
     return kept, own_tape
 
@@ -144,13 +150,21 @@ def ledger_map(done, kept, own_tape):
 
 
 @app.cell(hide_code=True)
-def paper(done, own_tape):
-    _name = "" if store.learner == ANYBODY else store.learner
-    _before = percent(play_file(own_tape, RENTED).ledger.gpu_util_share) if own_tape else ""
-    _today = date.today()  # noqa: DTZ011  the reader's own calendar
-    _sheet = gt.sheet(gt.Reader(_name, len(done), _before, "", f"{_today.day} {_today:%B %Y}"))
-    mo.download(_sheet.encode(), filename="where-a-gpus-time-goes.html", label="All of this on one sheet, to print")
+def paper_text():
+    mo.md("""
+    ## On paper
+
+    Two pages to print, on A4 or Letter: one for the wall, one with your name.
+    """)
     return
+
+
+@app.cell(hide_code=True)
+def paper():
+    # nothing else reads the name, so that typing it draws no button anew
+    name = gt.name_control(store)
+    gt.papers(store, name)
+    return (name,)
 
 
 @app.cell(hide_code=True)
@@ -160,17 +174,19 @@ def answers():
 
 
 @app.cell(hide_code=True)
-def instructors():
+def instructors(now):
     mo.stop(not gt.is_instructor())
-    _links = "\n".join(f"- [{each.number} · {each.title}]({gt.address(each, instructor='1')})" for each in READY)
+    _links = "\n".join(
+        f"- [{each.lesson.number} · {each.lesson.title}]({gt.address(each.lesson, instructor='1')})"
+        for each in now.ready
+    )
     gt.instructor_notes(f"""
 Each lesson is one class: a guess by show of hands, the run while you talk, the ledger, the exercise alone or in pairs.
 Its own notes stand at its end when you open it from here:
 
 {_links}
 
-Give each learner an address of their own, `…&learner=their-name`, when many share one server; guesses and results are
-then kept apart. The sheet above makes a good handout for the last class.
+{gt.class_notes()} The cheat sheet above makes a good handout for the last class.
     """)
     return
 

@@ -45,6 +45,7 @@ ORDER = (
     ("charts",),
     ("results",),
     ("readers",),
+    ("parsing", "serving"),
     ("recordings",),
     ("store",),
     ("calibration",),

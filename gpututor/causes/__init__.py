@@ -1,7 +1,7 @@
 """Ledger → findings: causes of poor use by name, the largest first.
 
 A rule is a small function from a `Case` to a `Finding` or None. To add a cause: one entry in `RULES`, one in
-`Cause`, one test.
+`Cause`, one in `KNOWN`, one test.
 """
 
 from __future__ import annotations
@@ -9,11 +9,24 @@ from __future__ import annotations
 from gpututor.causes import doubts, waiting, working
 from gpututor.causes.case import Case
 from gpututor.causes.finding import Cause, Confidence, Evidence, Finding, Gain
+from gpututor.causes.known import KNOWN, Known, cause_of
 from gpututor.causes.thresholds import Thresholds
 from gpututor.ledger import Ledger, charge
 from gpututor.timeline import Timeline
 
-__all__ = ["RULES", "Cause", "Confidence", "Evidence", "Finding", "Gain", "Thresholds", "find_causes"]
+__all__ = [
+    "KNOWN",
+    "RULES",
+    "Cause",
+    "Confidence",
+    "Evidence",
+    "Finding",
+    "Gain",
+    "Known",
+    "Thresholds",
+    "cause_of",
+    "find_causes",
+]
 
 RULES = (
     doubts.clock_stopped_early,

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
-from gpututor.causes.finding import Confidence, Gain
+from gpututor.causes.finding import Cause, Confidence, Gain
+from gpututor.causes.known import KNOWN
 from gpututor.causes.thresholds import Thresholds
 from gpututor.errors import LedgerError
 from gpututor.ledger import Account, Ledger, Piece, waits, without
@@ -88,6 +89,11 @@ class Case:
             if min(s.end_ns, end_ns) - max(s.start_ns, start_ns) > half
         ]
         return [s.name for s in sorted(calls, key=lambda s: s.duration_ns)]
+
+    def is_large(self, cause: Cause) -> bool:
+        """Whether the accounts of a cause hold enough of the window for it to be named."""
+        known = KNOWN[cause]
+        return known.least is not None and self.ledger.share(*known.accounts) >= known.least(self.limits)
 
     def gain(self, *accounts: Account) -> Gain | None:
         """The bound that emptying these accounts gives, or None where they are the whole window."""

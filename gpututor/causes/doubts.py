@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpututor.causes.case import Case
 from gpututor.causes.finding import Cause, Confidence, Evidence, Finding, count, part, several, time
+from gpututor.causes.known import KNOWN
 from gpututor.ledger import Account
 from gpututor.text import quantity
 from gpututor.timeline import COMPUTING, ON_HOST, Activity, Origin
@@ -76,12 +77,8 @@ def clock_stopped_early(case: Case) -> Finding | None:
         time("overrun_ns", net_ns, "the GPU still works {} after the clock stopped"),
         part("overrun_share", share, "{} of the time that was measured"),
     )
-    change = (
-        "Call `torch.cuda.synchronize()` before each reading of the clock, or time with CUDA events. Without it you "
-        "time the launches, not the work."
-    )
     reason = "launches are asynchronous, and kernels of these steps end after the window"
-    return Finding(Cause.TIMER_SUSPECT, None, None, evidence, change, None, Confidence("sure", reason), 9)
+    return _suspect(evidence, KNOWN[Cause.TIMER_SUSPECT].change, reason)
 
 
 def above_peak(case: Case) -> Finding | None:
@@ -97,8 +94,7 @@ def above_peak(case: Case) -> Finding | None:
         Evidence("peak", peak, "FLOP/s", f"{quantity(peak, 'FLOP/s')} is the card's peak"),
     )
     change = "Synchronize before reading the clock, and check the card's name and the FLOP count."
-    reason = "no card does more than its peak"
-    return Finding(Cause.TIMER_SUSPECT, None, None, evidence, change, None, Confidence("sure", reason), 9)
+    return _suspect(evidence, change, "no card does more than its peak")
 
 
 def nothing_wrong(case: Case) -> Finding:
@@ -109,17 +105,23 @@ def nothing_wrong(case: Case) -> Finding:
         evidence.append(part("sm_fill_share", ledger.sm_fill_share, "{} SM fill"))
     if ledger.mfu is not None:
         evidence.append(part("mfu", ledger.mfu, "{} MFU"))
-    change = "Leave it, or choose a faster card or a smaller model; no single account is large enough to be worth work."
-    known = ledger.share(Account.BUSY_UNSPLIT) < case.limits.unknown_share
+    explained = ledger.share(Account.BUSY_UNSPLIT) < case.limits.unknown_share
     confidence = (
         case.busy_confidence
-        if known
+        if explained
         else Confidence("likely", "idle time is small; how well the busy time is used, the source doesn't say")
     )
-    return Finding(Cause.NONE_FOUND, None, None, tuple(evidence), change, None, confidence, 1)
+    known = KNOWN[Cause.NONE_FOUND]
+    return Finding(Cause.NONE_FOUND, None, None, tuple(evidence), known.change, None, confidence, known.lesson)
 
 
 def _cannot_tell(
     account: Account | None, share: float | None, evidence: tuple[Evidence, ...], change: str, reason: str
 ) -> Finding:
-    return Finding(Cause.CANNOT_TELL, account, share, evidence, change, None, Confidence("sure", reason), None)
+    lesson = KNOWN[Cause.CANNOT_TELL].lesson
+    return Finding(Cause.CANNOT_TELL, account, share, evidence, change, None, Confidence("sure", reason), lesson)
+
+
+def _suspect(evidence: tuple[Evidence, ...], change: str, reason: str) -> Finding:
+    lesson = KNOWN[Cause.TIMER_SUSPECT].lesson
+    return Finding(Cause.TIMER_SUSPECT, None, None, evidence, change, None, Confidence("sure", reason), lesson)

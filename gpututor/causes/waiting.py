@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpututor.causes.case import Case
 from gpututor.causes.finding import Cause, Evidence, Finding, count, part, several, time
+from gpututor.causes.known import KNOWN
 from gpututor.ledger import Account
 from gpututor.text import duration
 from gpututor.timeline import Activity
@@ -12,7 +13,7 @@ from gpututor.timeline import Activity
 def waiting_for_input(case: Case) -> Finding | None:
     """The host prepares the next batch while the GPU has nothing to do."""
     account = Account.WAITING_FOR_INPUT
-    if case.ledger.share(account) < case.limits.idle_share:
+    if not case.is_large(Cause.WAITING_FOR_INPUT):
         return None
     waits = case.spans(Activity.INPUT)
     waited_ns = case.per_unit(case.ledger.charged_ns[account])
@@ -20,17 +21,13 @@ def waiting_for_input(case: Case) -> Finding | None:
         time("idle_ns", waited_ns, "the GPU idles {} " + case.unit + " for it"),
         several("n_waits", case.per_unit(len(waits)), "wait", case.unit),
     )
-    change = (
-        "Prepare batches ahead of time: more loader workers (`num_workers`), `persistent_workers=True`, less work for "
-        "each sample. If the data already sits in memory, slice whole batches instead; workers would make it slower."
-    )
-    return _idle(case, Cause.WAITING_FOR_INPUT, account, evidence, change, 6)
+    return _idle(case, Cause.WAITING_FOR_INPUT, evidence)
 
 
 def launch_bound(case: Case) -> Finding | None:
     """Preparing a kernel on the host takes longer than running it on the GPU."""
     account = Account.LAUNCH_OVERHEAD
-    if case.ledger.share(account) < case.limits.idle_share:
+    if not case.is_large(Cause.LAUNCH_BOUND):
         return None
     evidence = [several("n_kernels", case.per_unit(len(case.kernels)), "kernel", case.unit)]
     if case.kernels:
@@ -40,19 +37,16 @@ def launch_bound(case: Case) -> Finding | None:
         evidence.append(time("host_ns", case.host_ns, "the host needs {} for each"))
         evidence.append(part("busy_bound_share", bound, "so the GPU can't be more than {} busy at this pace"))
     evidence += [*_one_long_wait(case, account), *_small_enough_for_a_cpu(case)]
-    change = (
-        "Give each launch more work: a larger batch first. Then fewer launches: fused or `foreach` optimizers, "
-        "`torch.compile`, CUDA graphs, a cuDNN layer instead of a Python loop."
-    )
+    more = ""
     if any(e.name == "cpu_ns" for e in evidence):
-        change += " If the job must stay this small, compare with the CPU: a low GPU reading is no fault then."
-    return _idle(case, Cause.LAUNCH_BOUND, account, tuple(evidence), change, 10)
+        more = " If the job must stay this small, compare with the CPU: a low GPU reading is no fault then."
+    return _idle(case, Cause.LAUNCH_BOUND, tuple(evidence), more)
 
 
 def blocking_syncs(case: Case) -> Finding | None:
     """The host waits for a value, and the GPU runs dry before the next launch."""
     account = Account.BLOCKING_SYNC
-    if case.ledger.share(account) < case.limits.idle_share:
+    if not case.is_large(Cause.BLOCKING_SYNCS):
         return None
     syncs = case.spans(Activity.SYNC)
     copies = case.spans(Activity.COPY_TO_HOST)
@@ -63,18 +57,13 @@ def blocking_syncs(case: Case) -> Finding | None:
         time("waited_ns", case.per_unit(waited_ns), "the host waits {} " + case.unit + ", most of it often harmless"),
         time("idle_ns", case.per_unit(case.ledger.charged_ns[account]), "the GPU idles {} because of it"),
     )
-    change = (
-        "Ask for values less often: keep the loss on the GPU and read it every 50 steps, not with `.item()` in each; "
-        "look for hidden ones too (`print` of a tensor, boolean masks, `.cpu()`, a tensor used as a shape). Measure "
-        "after each removal: a wait may only move to the next line that needs the result."
-    )
-    return _idle(case, Cause.BLOCKING_SYNCS, account, evidence, change, 9)
+    return _idle(case, Cause.BLOCKING_SYNCS, evidence)
 
 
 def exposed_copy(case: Case) -> Finding | None:
     """Data travels to the GPU while nothing else runs there."""
     account = Account.EXPOSED_COPY
-    if case.ledger.share(account) < case.limits.idle_share:
+    if not case.is_large(Cause.EXPOSED_COPY):
         return None
     copies = case.spans(Activity.COPY_TO_GPU)
     copied_ns = sum(s.duration_ns for s in copies)
@@ -84,17 +73,13 @@ def exposed_copy(case: Case) -> Finding | None:
         time("copy_ns", case.per_unit(copied_ns), "{} of copying " + case.unit),
         time("exposed_ns", case.per_unit(exposed_ns), "{} with no kernel meanwhile, the call's own time included"),
     )
-    change = (
-        "Hide the trip: `pin_memory=True` and `.to(device, non_blocking=True)` one batch ahead. Send less: uint8 "
-        "images or half precision, converted on the GPU. Many small copies cost more than one large copy."
-    )
-    return _idle(case, Cause.EXPOSED_COPY, account, evidence, change, 8)
+    return _idle(case, Cause.EXPOSED_COPY, evidence)
 
 
 def exposed_communication(case: Case) -> Finding | None:
     """The GPU exchanges data with others, or waits for them, and computes nothing."""
     account = Account.EXPOSED_COMMUNICATION
-    if case.ledger.share(account) < case.limits.idle_share:
+    if not case.is_large(Cause.EXPOSED_COMMUNICATION):
         return None
     collectives = case.spans(Activity.COLLECTIVE)
     total_ns = sum(s.duration_ns for s in collectives)
@@ -103,31 +88,22 @@ def exposed_communication(case: Case) -> Finding | None:
         time("collective_ns", case.per_unit(total_ns), "{} of collectives " + case.unit),
         time("exposed_ns", case.per_unit(case.ledger.charged_ns[account]), "{} not hidden by a kernel"),
     )
-    change = (
-        "Talk less often: a larger batch on each GPU, or gradient accumulation inside `no_sync()`. Check the link "
-        "between the cards, and whether one card is given longer samples than the others."
-    )
-    return _idle(case, Cause.EXPOSED_COMMUNICATION, account, evidence, change, 16)
+    return _idle(case, Cause.EXPOSED_COMMUNICATION, evidence)
 
 
 def start_up(case: Case) -> Finding | None:
     """Compilation, tuning and first calls are a large part of the window."""
     account = Account.START_UP
-    if case.ledger.share(account) < case.limits.idle_share:
+    if not case.is_large(Cause.START_UP):
         return None
     ns = case.ledger.charged_ns[account]
     evidence = (time("idle_ns", ns, "{} in the window"),)
-    change = (
-        "If you want the speed of a long run, look at a window that begins after the first steps. If it goes on, "
-        "something is compiled or tuned again and again: keep shapes fixed, or switch `cudnn.benchmark` off."
-    )
-    return _idle(case, Cause.START_UP, account, evidence, change, 15)
+    return _idle(case, Cause.START_UP, evidence)
 
 
 def pauses(case: Case) -> Finding | None:
     """Evaluation, checkpoints, logging or garbage collection."""
-    account = Account.PAUSE
-    if case.ledger.share(account) < case.limits.idle_share:
+    if not case.is_large(Cause.PAUSES):
         return None
     found = case.spans(Activity.PAUSE)
     longest = max(found, key=lambda s: s.duration_ns, default=None)
@@ -135,23 +111,15 @@ def pauses(case: Case) -> Finding | None:
     if longest is not None:
         text = f"the longest, {longest.name!r}, lasts {duration(longest.duration_ns)}"
         evidence += (Evidence("longest_ns", longest.duration_ns, "ns", text),)
-    change = "Do it less often, do less of it, or do it elsewhere: evaluate on a part, write checkpoints from a thread."
-    return _idle(case, Cause.PAUSES, account, evidence, change, 15)
+    return _idle(case, Cause.PAUSES, evidence)
 
 
-def _idle(
-    case: Case, cause: Cause, account: Account, evidence: tuple[Evidence, ...], change: str, lesson: int
-) -> Finding:
-    return Finding(
-        cause,
-        account,
-        case.ledger.share(account),
-        evidence,
-        change,
-        case.gain(account),
-        case.idle_confidence,
-        lesson,
-    )
+def _idle(case: Case, cause: Cause, evidence: tuple[Evidence, ...], more: str = "") -> Finding:
+    """The finding of a cause with one account; `more` follows what to change."""
+    known = KNOWN[cause]
+    (account,) = known.accounts
+    share, gain = case.ledger.share(account), case.gain(account)
+    return Finding(cause, account, share, evidence, known.change + more, gain, case.idle_confidence, known.lesson)
 
 
 def _one_long_wait(case: Case, account: Account) -> list[Evidence]:

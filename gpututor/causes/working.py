@@ -6,16 +6,16 @@ from statistics import median
 
 from gpututor.causes.case import Case
 from gpututor.causes.finding import Cause, Evidence, Finding, count, part, several
+from gpututor.causes.known import KNOWN
 from gpututor.ledger import Account
 from gpututor.text import quantity
 
 
 def too_small_to_fill(case: Case) -> Finding | None:
     """Kernels have fewer blocks than the card has SMs, or leave many empty at their end."""
-    few, tail = Account.TOO_FEW_BLOCKS, Account.LAST_WAVE_TAIL
-    share = case.ledger.share(few, tail)
-    if share < case.limits.unfilled_share:
+    if not case.is_large(Cause.TOO_SMALL_TO_FILL):
         return None
+    few, tail = KNOWN[Cause.TOO_SMALL_TO_FILL].accounts
     blocks = [k.work.n_blocks for k in case.kernels if k.work is not None and k.work.n_blocks is not None]
     n_sms = case.ledger.card.n_sms if case.ledger.card else case.timeline.label.n_sms
     evidence: list[Evidence] = []
@@ -26,20 +26,13 @@ def too_small_to_fill(case: Case) -> Finding | None:
             count("n_sms", n_sms, "the card has {} SMs"),
             part("small_share", small / len(blocks), "{} of the kernels have fewer blocks than that"),
         ]
-    change = (
-        "Make each kernel larger: a larger batch, wider layers, several sequences at once. Depth doesn't help; layers "
-        "run one after another. Or take a smaller, cheaper card, which this job would fill."
-    )
     account = few if case.ledger.charged_ns[few] >= case.ledger.charged_ns[tail] else tail
-    gain = case.gain(few, tail)
-    return Finding(Cause.TOO_SMALL_TO_FILL, account, share, tuple(evidence), change, gain, case.busy_confidence, 3)
+    return _busy(case, Cause.TOO_SMALL_TO_FILL, tuple(evidence), account)
 
 
 def memory_bound(case: Case) -> Finding | None:
     """Kernels that move many bytes for each FLOP."""
-    account = Account.MEMORY_BOUND
-    share = case.ledger.share(account)
-    if share < case.limits.memory_share:
+    if not case.is_large(Cause.MEMORY_BOUND):
         return None
     works = [k.work for k in case.kernels if k.work is not None and k.work.moved_bytes]
     evidence: list[Evidence] = []
@@ -54,20 +47,13 @@ def memory_bound(case: Case) -> Finding | None:
             Evidence("flop_per_byte", intensity, "FLOP/B", f"{intensity:.3g} FLOP for each byte"),
             Evidence("balance", balance, "FLOP/B", f"the card could do {balance:.3g} meanwhile"),
         ]
-    change = (
-        "Move fewer bytes: let `torch.compile` fuse element-wise chains, use half precision, `channels_last` for "
-        "convolutions, fused attention and optimizers. A card with more bandwidth helps, one with more FLOP doesn't."
-    )
-    return Finding(
-        Cause.MEMORY_BOUND, account, share, tuple(evidence), change, case.gain(account), case.busy_confidence, 11
-    )
+    return _busy(case, Cause.MEMORY_BOUND, tuple(evidence))
 
 
 def slower_format(case: Case) -> Finding | None:
     """Arithmetic in a number format for which the card has a faster neighbour."""
-    account, card = Account.SLOWER_FORMAT, case.ledger.card
-    share = case.ledger.share(account)
-    if share < case.limits.format_share or card is None:
+    card = case.ledger.card
+    if not case.is_large(Cause.SLOWER_FORMAT) or card is None:
         return None
     flop: dict[str, float] = {}
     for kernel in case.kernels:
@@ -82,26 +68,36 @@ def slower_format(case: Case) -> Finding | None:
             Evidence("rate", card.peak(most) or 0, "FLOP/s", f"{quantity(card.peak(most), 'FLOP/s')} at best"),
             Evidence("best_rate", best_rate, "FLOP/s", f"{best} does {quantity(best_rate, 'FLOP/s')}"),
         ]
-    change = (
-        f"Let `torch.autocast` run matrix products in {best}, with a gradient scaler for fp16. On cards with TF32, "
-        '`torch.set_float32_matmul_precision("high")` is the smaller step. Then check that the loss still falls alike.'
-    )
-    return Finding(
-        Cause.SLOWER_FORMAT, account, share, tuple(evidence), change, case.gain(account), case.busy_confidence, 11
-    )
+    return _busy(case, Cause.SLOWER_FORMAT, tuple(evidence), more=f" The fastest on this card is {best}.")
 
 
 def recompute_and_padding(case: Case) -> Finding | None:
     """FLOP that the result doesn't need."""
-    account = Account.RECOMPUTE_AND_PADDING
-    share = case.ledger.share(account)
-    if share < case.limits.repeated_share:
+    if not case.is_large(Cause.RECOMPUTE_AND_PADDING):
         return None
     works = [k.work for k in case.kernels if k.work is not None and k.work.flop]
     done = sum(w.flop or 0 for w in works)
     useful = sum((w.flop if w.useful_flop is None else w.useful_flop) or 0 for w in works)
     evidence = (part("wasted_share", 1 - useful / done, "{} of the FLOP serve no result"),) if done else ()
-    change = "Put samples of like length together (bucketing, packing), and checkpoint only where memory is short."
+    return _busy(case, Cause.RECOMPUTE_AND_PADDING, evidence)
+
+
+def _busy(
+    case: Case, cause: Cause, evidence: tuple[Evidence, ...], account: Account | None = None, more: str = ""
+) -> Finding:
+    """The finding of a cause, under the main one of its accounts unless another is given.
+
+    `more` follows what to change.
+    """
+    known = KNOWN[cause]
+    share, gain = case.ledger.share(*known.accounts), case.gain(*known.accounts)
     return Finding(
-        Cause.RECOMPUTE_AND_PADDING, account, share, evidence, change, case.gain(account), case.busy_confidence, 14
+        cause,
+        account or known.accounts[0],
+        share,
+        evidence,
+        known.change + more,
+        gain,
+        case.busy_confidence,
+        known.lesson,
     )

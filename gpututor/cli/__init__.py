@@ -40,6 +40,12 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "lessons": ("gpututor.cli.lessons", "lessons_command", "Open the course in a browser."),
     "check": ("gpututor.cli.check", "check_command", "Judge your answer to an exercise, without a browser."),
     "submit": ("gpututor.cli.submit", "submit_command", "Save your answers as one file to hand in."),
+    "certificate": (
+        "gpututor.cli.papers",
+        "certificate_command",
+        "A page to print: what you answered, and the points.",
+    ),
+    "cheatsheet": ("gpututor.cli.papers", "cheatsheet_command", "Symptom, gauge, cause, fix, lesson: one page."),
     "class": ("gpututor.cli.classes", "class_command", "Set up a class: roster, deadline, lessons."),
     "grade": ("gpututor.cli.grade", "grade_command", "Grade a class's submissions."),
     "workshop": (

@@ -16,7 +16,7 @@ from gpututor.cards import Machine
 from gpututor.errors import GpututorError, NotJudged, RunNeeded
 from gpututor.exercises.coded import Launched, noted
 from gpututor.exercises.form import Case, Exercise, Judged, Points
-from gpututor.exercises.keeping import given, keep_case, keep_judged, kept_case, kept_judged, next_hint
+from gpututor.exercises.keeping import Values, keep_case, keep_judged, kept_case, next_hint, standing
 from gpututor.exercises.registry import EXERCISES, exercise
 from gpututor.lookup import machine_named
 from gpututor.store import Store
@@ -256,23 +256,21 @@ def _points(points: Points) -> list[list[float | None]]:
 
 def listed(store: Store) -> list[dict[str, Any]]:
     """All exercises with what the progress file says of them, as plain data."""
-    return [_listed(store, one) for one in EXERCISES]
+    still = store.still()
+    return [_listed(still, one) for one in EXERCISES]
 
 
-def _listed(store: Store, one: Exercise) -> dict[str, Any]:
-    last, kept = given(store, one), kept_judged(store, one)
-    state, earned = ("not answered", None) if last is None else ("not checked", None)
-    if kept is not None and last is not None and kept.given.answer == last.answer:
-        state, earned = kept.judged.state, kept.earned
+def _listed(store: Values, one: Exercise) -> dict[str, Any]:
+    now = standing(store, one)
     needed = one.needs_run and kept_case(store, one) is None
     return {
         "exercise": one.number,
         "title": one.title,
         "kind": one.kind,
         "marks": one.marks,
-        "state": state,
-        "earned": earned,
-        "at": last.at if last else None,
+        "state": now.state,
+        "earned": now.earned,
+        "at": now.given.at if now.given else None,
         "needs_lesson": one.lesson if needed else None,
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -15,11 +16,11 @@ from urllib.request import ProxyHandler, build_opener
 import click
 
 from gpututor.errors import GpututorError
+from gpututor.lab.processes import import_path
 from gpututor.paths import lessons_dir
 
 DEFAULT_PORT = 2718  # marimo's own
 N_PORTS_TRIED = 50
-SESSION_TTL_S = 30  # a closed tab's run ends this long after; a short drop of the network survives
 START_BUDGET_S = 60.0  # a cold disk and a slow laptop; the server usually answers after one second
 
 
@@ -40,7 +41,7 @@ def lessons_command(port: int | None, host: str, no_browser: bool, check: bool) 
     # in a session of its own, so that Ctrl-C reaches us alone and the server is asked to end quietly
     command = server_command(folder, host, port, headless=no_browser or check)
     end_on_signals()
-    server = subprocess.Popen(command, start_new_session=True)
+    server = subprocess.Popen(command, start_new_session=True, env=server_environment())
     try:
         wait_until_served(address, server)
         n_lessons = len(list(folder.glob("[0-9][0-9]_*.py")))
@@ -71,9 +72,14 @@ def end_on_signals() -> None:
 
 def server_command(folder: Path, host: str, port: int, *, headless: bool) -> list[str]:
     """The command line of the server, run by this same Python."""
-    command = [sys.executable, "-m", "marimo", "--quiet", "run", str(folder), "--host", host, "--port", str(port)]
-    command += ["--session-ttl", str(SESSION_TTL_S)]
-    return [*command, "--no-token", "--no-sandbox", *(["--headless"] if headless else [])]
+    command = [sys.executable, "-m", "gpututor.serving", str(folder), "--host", host, "--port", str(port)]
+    return [*command, *(["--headless"] if headless else [])]
+
+
+def server_environment() -> dict[str, str]:
+    """What the server's process starts with: this one's environment, and where it found gpututor."""
+    path = import_path()
+    return {**os.environ} if path is None else {**os.environ, "PYTHONPATH": path}
 
 
 def free_port(host: str, wanted: int | None) -> int:

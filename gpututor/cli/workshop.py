@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -17,8 +16,15 @@ from typing import TYPE_CHECKING, Any
 import click
 from filelock import FileLock, Timeout
 
-from gpututor.cli.lessons import DEFAULT_PORT, CourseNotServed, end_on_signals, free_port, stop, wait_until_served
-from gpututor.lab.processes import import_path
+from gpututor.cli.lessons import (
+    DEFAULT_PORT,
+    CourseNotServed,
+    end_on_signals,
+    free_port,
+    server_environment,
+    stop,
+    wait_until_served,
+)
 from gpututor.paths import home, lessons_dir
 from gpututor.results import write_at_once
 
@@ -188,7 +194,7 @@ def _words(said: dict[str, Any], sentences: tuple[str, ...], warning: str | None
 def _attend(asked: _Asked, said: dict[str, Any] | str) -> None:
     """Start the server, say that it is open, and stay until it ends."""
     # in a session of its own, so that Ctrl-C reaches us alone and the server is asked to end quietly
-    server = subprocess.Popen(asked.command, start_new_session=True, env=_environment())
+    server = subprocess.Popen(asked.command, start_new_session=True, env=server_environment())
     try:
         wait_until_served(f"http://{_here(asked.host)}:{asked.port}/health", server)
         click.echo(said if isinstance(said, str) else json.dumps(said, indent=1))
@@ -202,11 +208,6 @@ def _attend(asked: _Asked, said: dict[str, Any] | str) -> None:
         for name in (signal.SIGINT, signal.SIGTERM):  # a second one doesn't leave the server behind
             signal.signal(name, signal.SIG_IGN)
         stop(server)
-
-
-def _environment() -> dict[str, str]:
-    path = import_path()
-    return {**os.environ} if path is None else {**os.environ, "PYTHONPATH": path}
 
 
 def _folder(state: Path | None) -> Path:

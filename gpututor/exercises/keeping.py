@@ -8,10 +8,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, Protocol, get_args
 
-from gpututor.exercises.form import Case, Check, Exercise, Judged
+from gpututor.exercises.form import Case, Check, Exercise, Judged, State
 from gpututor.store import Store
+
+
+class Values(Protocol):
+    """Where values of a progress file can be read: a `Store`, or a `Still` of one."""
+
+    def get(self, lesson: str, key: str, default: Any = None) -> Any:
+        """What was put under `key` in `lesson`, or `default`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +39,43 @@ class Kept:
     earned: float
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How one exercise stands: the answer as it is now, and the verdict on it where it was checked."""
+
+    one: Exercise
+    given: Given | None
+    kept: Kept | None
+
+    @property
+    def state(self) -> Literal["not answered", "not checked", "right", "partial", "wrong"]:
+        """In a word: the verdict's, if there is one on this answer."""
+        if self.given is None:
+            return "not answered"
+        state = self.kept.judged.state if self.kept is not None else "unanswered"
+        return "not checked" if state == "unanswered" else state
+
+    @property
+    def earned(self) -> float | None:
+        """Points earned, of the exercise's marks; None without a verdict, or with points that nobody can earn."""
+        earned = self.kept.earned if self.kept is not None else -1.0
+        return earned if 0 <= earned <= self.one.marks else None
+
+
+def standing(store: Values, one: Exercise) -> Standing:
+    """How an exercise stands. A verdict on an earlier answer doesn't count."""
+    last, kept = given(store, one), kept_judged(store, one)
+    same = last is not None and kept is not None and kept.given.answer == last.answer
+    return Standing(one, last, kept if same else None)
+
+
 def keep_case(store: Store, one: Exercise, case: Case) -> None:
     """Keep the case with which an exercise is shown; a write only where it is another one. An empty one isn't kept."""
     if case and not _same(store.get(_lesson(one), f"{one.key} case"), case):
         store.put(_lesson(one), f"{one.key} case", dict(case))
 
 
-def kept_case(store: Store, one: Exercise) -> Case | None:
+def kept_case(store: Values, one: Exercise) -> Case | None:
     """The case with which an exercise was last shown, or None before the learner's run."""
     case = store.get(_lesson(one), f"{one.key} case")
     return case if isinstance(case, Mapping) and case else None
@@ -52,7 +89,7 @@ def keep_given(store: Store, one: Exercise, answer: Any, case: Case) -> None:
     store.put(_lesson(one), f"{one.key} answer", {"answer": answer, "case": dict(case), "at": store.time()})
 
 
-def given(store: Store, one: Exercise) -> Given | None:
+def given(store: Values, one: Exercise) -> Given | None:
     """The answer as it stands, or None where nothing was typed, chosen or changed."""
     told = store.get(_lesson(one), f"{one.key} answer")
     found = _given(told) if isinstance(told, Mapping) else Given(told, {}, None)
@@ -80,12 +117,13 @@ def keep_judged(store: Store, one: Exercise, answer: Any, case: Case, judged: Ju
     store.put(_lesson(one), one.key, told)
 
 
-def kept_judged(store: Store, one: Exercise) -> Kept | None:
+def kept_judged(store: Values, one: Exercise) -> Kept | None:
     """The last verdict, or None without one that can be read."""
     told = store.get(_lesson(one), one.key)
     try:
         about = _given(told)
-        judged = Judged(told["state"], told["text"], tuple(Check(*each) for each in told["checks"]))
+        state: State = told["state"] if told["state"] in get_args(State) else "unanswered"
+        judged = Judged(state, told["text"], tuple(Check(*each) for each in told["checks"]))
         return None if about is None else Kept(about, judged, float(told["earned"]))
     except (KeyError, TypeError, ValueError):
         return None

@@ -6,12 +6,13 @@ reader. Controls are marimo's own. Nothing here computes a result.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from gpututor import charts
 from gpututor.charts import running_mean, strip_svg, views
 from gpututor.page.close_up import CloseUp, close_up, ledger_figure
-from gpututor.page.course import LESSONS, START, Lesson, Rung, is_ready, lesson, next_ready
+from gpututor.page.course import LESSONS, PARTS, START, Lesson, Part, Rung, is_ready, lesson, next_ready
 from gpututor.page.endings import ending, instructor_notes, is_instructor, next_lesson, takeaway
 from gpututor.page.exercise import answer_control, check_button, editor_control, exercise, exercise_card, verdict
 from gpututor.page.expected import expected_table
@@ -30,7 +31,19 @@ from gpututor.page.figures import (
 )
 from gpututor.page.finding import finding, findings
 from gpututor.page.flow import Experiment, Flow
-from gpututor.page.front import Door, doors, facts, front_header, ledger_map, save_answers
+from gpututor.page.front import (
+    Door,
+    class_notes,
+    doors,
+    facts,
+    front_header,
+    gpu_fact,
+    kept_where,
+    ledger_map,
+    name_control,
+    papers,
+    save_answers,
+)
 from gpututor.page.guess import Question, guess_card, guess_control, guess_locked
 from gpututor.page.head import header, recall, unknown_bar
 from gpututor.page.kept import Kept, kept_tapes
@@ -43,7 +56,6 @@ from gpututor.page.parts import html, shown, told, trouble_line
 from gpututor.page.recorded import recorded
 from gpututor.page.run import ghost, progress_line, run_buttons, run_panel
 from gpututor.page.runner import Phase, Runner, Shown
-from gpututor.page.sheet import Reader, sheet
 from gpututor.page.sms import SmPicture, sm_picture, sm_pictures
 from gpututor.page.sweep import (
     BUSY,
@@ -67,6 +79,11 @@ from gpututor.page.workloads import against_limit, limits_table, two_bars, usefu
 
 if TYPE_CHECKING:
     from gpututor.charts import answer_picture, curve, timeline_chart
+    from gpututor.page.standing import standing_of
+    from gpututor.page.whole_course import course_index
+
+LATER = {"course_index": "gpututor.page.whole_course", "standing_of": "gpututor.page.standing"}
+"""Names of the front page alone: behind them stand all exercises, which a lesson's page does without."""
 
 __all__ = [
     "BUSY",
@@ -76,6 +93,7 @@ __all__ = [
     "LOSS",
     "MEMORY",
     "MFU",
+    "PARTS",
     "RATE",
     "START",
     "STEP",
@@ -89,10 +107,10 @@ __all__ = [
     "Lesson",
     "OwnGpu",
     "OwnMachine",
+    "Part",
     "Phase",
     "Point",
     "Question",
-    "Reader",
     "Rung",
     "Runner",
     "Shown",
@@ -102,8 +120,10 @@ __all__ = [
     "answer_control",
     "answer_picture",
     "check_button",
+    "class_notes",
     "close_up",
     "cost_column",
+    "course_index",
     "curve",
     "doors",
     "editor_control",
@@ -119,6 +139,7 @@ __all__ = [
     "gauge_table",
     "gauges",
     "ghost",
+    "gpu_fact",
     "guess_card",
     "guess_control",
     "guess_locked",
@@ -128,6 +149,7 @@ __all__ = [
     "is_instructor",
     "is_ready",
     "kept_tapes",
+    "kept_where",
     "ledger_figure",
     "ledger_map",
     "legend",
@@ -140,8 +162,10 @@ __all__ = [
     "measured_gauges",
     "measured_steps",
     "money",
+    "name_control",
     "next_lesson",
     "next_ready",
+    "papers",
     "points_table",
     "price_of",
     "progress_line",
@@ -151,12 +175,12 @@ __all__ = [
     "run_panel",
     "running_mean",
     "save_answers",
-    "sheet",
     "shown",
     "sm_picture",
     "sm_pictures",
     "source_line",
     "spent",
+    "standing_of",
     "strip_svg",
     "sweep_points",
     "takeaway",
@@ -177,6 +201,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in LATER:
+        return getattr(import_module(LATER[name]), name)
     if name not in charts.LATER:
         raise AttributeError(f"module 'gpututor.page' has no attribute {name!r}")
     return getattr(charts, name)

@@ -28,6 +28,7 @@ class Lesson:
 
     `sketch` is one step as three rows of 24 characters (host, copy, GPU) for the thumbnail: k a kernel, w one that
     fills the card in part; I input, C copy, S sync, L launch, M communication, U start-up, P pause; a dot is empty.
+    `minutes` is how long it takes.
     """
 
     number: int
@@ -36,6 +37,7 @@ class Lesson:
     question: str
     topics: tuple[Topic, ...]
     sketch: tuple[str, str, str]
+    minutes: int = 15
 
     @property
     def file(self) -> str:
@@ -169,7 +171,7 @@ LESSONS: tuple[Lesson, ...] = (
         "ragged_sequences",
         "Ragged sequences",
         "How much of your batch is padding?",
-        (Account.RECOMPUTE_AND_PADDING,),
+        (Account.RECOMPUTE_AND_PADDING, Account.START_UP),
         ("LLLL....................", _NO_COPY, "LkkkkwwwkkwwwwwkkkwwkwwL"),
     ),
     Lesson(
@@ -212,6 +214,32 @@ LESSONS: tuple[Lesson, ...] = (
         (Rung.MFU,),
         ("LLLLLLLLLLLL............", _NO_COPY, "LLLkLLLkLLkkLkkkkkkkkkkk"),
     ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the course: its title, one line on what it is about, and its first and last lesson."""
+
+    title: str
+    about: str
+    first: int
+    last: int
+
+    @property
+    def lessons(self) -> tuple[Lesson, ...]:
+        """Its lessons, in order."""
+        return LESSONS[self.first - 1 : self.last]
+
+
+PARTS: tuple[Part, ...] = (
+    Part("What the gauges say", "Busy isn't used, and a quarter busy has a reason.", 1, 2),
+    Part("More work at a time", "Batches, sequences and widths that fill the card.", 3, 5),
+    Part("Data on its way", "From files and memory to the card, in time.", 6, 8),
+    Part("The host in the way", "Waits for values, and launches by the thousand.", 9, 10),
+    Part("The same result for less", "Number formats, optimizers, lean networks, no padding.", 11, 14),
+    Part("Beyond one step", "What happens between steps, on other cards, on this machine, over weeks.", 15, 18),
+    Part("All of it", "The job of lesson 2 once more, with everything you know.", 19, 19),
 )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import marimo as mo
 
 from gpututor import readers
-from gpututor.page.course import LESSONS, Lesson, is_ready, lesson
+from gpututor.page.course import LESSONS, Lesson, lesson, next_ready
 from gpututor.page.links import address
 from gpututor.page.parts import escape, html, markdown
 
@@ -16,16 +16,17 @@ def takeaway(text: str) -> mo.Html:
 
 
 def next_lesson(after: Lesson | int) -> mo.Html:
-    """The link to the next lesson; while that one isn't written, its title as coming and a link to the front page."""
+    """The link to the next lesson that is there, with what is still to come before it; after the last, to the start."""
     number = after if isinstance(after, int) else after.number
     if number >= len(LESSONS):
         return html(_link(lesson(0), "The end of the course", "Back to the start", "See where your time goes now."))
-    following = lesson(number + 1)
-    place = f"lesson {following.number}"
-    if is_ready(following):
-        return html(_link(following, f"Next · {place}", following.title, following.question))
-    soon = f"Coming · {place}, {following.title}"
-    return html(_link(lesson(0), soon, "Back to the start", "See which lesson answers your question."))
+    following = next_ready(number)
+    if following is None:
+        soon = f"Coming · lesson {number + 1}, {lesson(number + 1).title}"
+        return html(_link(lesson(0), soon, "Back to the start", "See which lesson answers your question."))
+    n_left_out = following.number - number - 1
+    coming = f" · {n_left_out} before it still to come" if n_left_out else ""
+    return html(_link(following, f"Next · lesson {following.number}{coming}", following.title, following.question))
 
 
 def _link(to: Lesson, above: str, title: str, tease: str) -> str:

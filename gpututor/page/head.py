@@ -11,16 +11,14 @@ from gpututor.page.parts import escape, html, markdown
 from gpututor.text import percent
 
 
-def header(
-    which: Lesson | int, lead: str, *, hero: str = "", minutes: int = 15, needs: str = "no GPU needed"
-) -> mo.Html:
+def header(which: Lesson | int, lead: str, *, hero: str = "", needs: str = "no GPU needed") -> mo.Html:
     """Place line, title and lead of a lesson; `lead` is one or two sentences of plain text, `hero` its picture."""
     this = lesson(which) if isinstance(which, int) else which
     dots = "".join(f'<i class="{_place(k.number, this.number)}"></i>' for k in LESSONS)
     after = f" · after lesson {this.number - 1}, {escape(lesson(this.number - 1).title)}" if this.number > 1 else ""
     return html(
         f'<header class="gt gt-head"><p class="gt-place"><span class="gt-dots" aria-hidden="true">{dots}</span>'
-        f"<span>Lesson {this.number} of {len(LESSONS)} · {minutes} minutes · {escape(needs)}{after}</span></p>"
+        f"<span>Lesson {this.number} of {len(LESSONS)} · {this.minutes} minutes · {escape(needs)}{after}</span></p>"
         f'<h1>{escape(this.title)}</h1><p class="gt-lead">{escape(lead)}</p>{hero}</header>'
     )
 

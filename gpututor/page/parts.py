@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from html import escape
 
 import marimo as mo
 
-__all__ = ["escape", "html", "markdown", "markup", "shown", "told", "trouble_line"]
+__all__ = ["coded", "escape", "html", "markdown", "markup", "shown", "told", "trouble_line"]
 
 
 def markup(part: object) -> str:
@@ -28,6 +29,11 @@ def told(*parts: object) -> mo.Html:
 def markdown(text: str) -> str:
     """Markdown, formulas included, as HTML text."""
     return mo.md(text).text
+
+
+def coded(text: str) -> str:
+    """A line of text as HTML, with what stands between backticks as code."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def trouble_line(sentence: str | None) -> mo.Html | None:

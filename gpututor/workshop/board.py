@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from gpututor.exercises.keeping import given, kept_judged
+from gpututor.exercises.keeping import standing
 from gpututor.exercises.registry import EXERCISES
 from gpututor.lab.line import InLine
 from gpututor.lab.pool import Lab
@@ -148,15 +148,13 @@ class Board:
 
 def done(store: Store) -> Done:
     """What a learner has answered, by what came of it."""
-    found: dict[str, list[str]] = {"right": [], "partial": [], "wrong": [], "unchecked": []}
-    for one in EXERCISES:
-        last = given(store, one)
-        if last is None:
-            continue
-        kept = kept_judged(store, one)
-        same = kept is not None and kept.given.answer == last.answer
-        found[kept.judged.state if kept is not None and same else "unchecked"].append(one.number)
-    return Done(**{state: tuple(numbers) for state, numbers in found.items()})
+    still = store.still()
+    states = {one.number: standing(still, one).state for one in EXERCISES}
+
+    def those(state: str) -> tuple[str, ...]:
+        return tuple(number for number, each in states.items() if each == state)
+
+    return Done(those("right"), those("partial"), those("wrong"), those("not checked"))
 
 
 def _what(experiment: str) -> str:

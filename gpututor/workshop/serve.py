@@ -8,23 +8,19 @@ from __future__ import annotations
 
 import argparse
 import os
-import runpy
-import sys
 from pathlib import Path
 
 from gpututor import readers
 from gpututor.lab.pool import Rules, open_lab
 from gpututor.paths import lessons_dir
+from gpututor.serving import serve
 from gpututor.workshop import identity
 from gpututor.workshop.apart import chosen
 from gpututor.workshop.board import Board
 from gpututor.workshop.front import Front
 from gpututor.workshop.keys import Watched
 from gpututor.workshop.limits import IDLE_S, limits
-from gpututor.workshop.parsing import parse_in_turn
 from gpututor.workshop.visits import Visits
-
-SESSION_TTL_S = 30  # a closed tab's page ends this long after; a short drop of the network survives
 
 
 def prepare(state: Path, n_runners: int, *, limits_only: bool = False) -> None:
@@ -37,7 +33,6 @@ def prepare(state: Path, n_runners: int, *, limits_only: bool = False) -> None:
     from marimo._server.registry import MIDDLEWARE_REGISTRY
     from starlette.middleware import Middleware
 
-    parse_in_turn()
     os.environ["GPUTUTOR_HOME"] = str(state)
     keys, visits = Watched(state), Visits()
     apart, _ = chosen(limits_only=limits_only)
@@ -58,19 +53,7 @@ def main() -> None:
     parser.add_argument("--limits-only", action="store_true")
     asked = parser.parse_args()
     prepare(asked.state.resolve(), asked.runners, limits_only=asked.limits_only)
-    sys.argv = ["marimo", "--quiet", "--log-level", "ERROR", "run", str(asked.lessons or lessons_dir())]
-    sys.argv += [
-        "--host",
-        asked.host,
-        "--port",
-        asked.port,
-        "--session-ttl",
-        str(SESSION_TTL_S),
-        "--no-token",
-        "--no-sandbox",
-        "--headless",
-    ]
-    runpy.run_module("marimo", run_name="__main__", alter_sys=False)
+    serve(asked.lessons or lessons_dir(), asked.host, asked.port, headless=True, more=("--log-level", "ERROR"))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import TimeoutError  # noqa: A004
 
-from gpututor.page.course import lesson
+from gpututor.page.course import LESSONS, lesson
 from tests.browser import Server, Visit, browser, visit
 from tests.lessons.journeys import (
     BEFORE_THE_GUESS,
@@ -84,6 +84,18 @@ def front(running, request):
 def test_the_front_page_is_quiet_and_fits(front):
     assert (front.errors, front.elsewhere) == ([], [])
     assert front.overflow_px() == 0
+
+
+def test_the_front_page_has_no_hurdles(front):
+    assert hurdles(front) == []
+
+
+def test_the_front_page_lists_every_lesson_and_marks_the_first_for_a_new_reader(front):
+    rows = front.cell("index").locator("tbody tr:not(.gt-part)")
+
+    assert rows.count() == 1 + len(LESSONS)
+    assert front.cell("index").locator("tr.next").inner_text().startswith("01")
+    assert front.cell("index").locator("a").count() == len(PATHS) - 1
 
 
 def test_the_front_page_says_that_a_kept_run_is_simulated(front):
@@ -241,9 +253,9 @@ def test_the_way_on_leads_to_the_next_lesson(walked, running):
     _, one = running
     way_on = walked.page.page.locator("a.gt-next")
     file = re.search(r"file=([\w.]+)", way_on.get_attribute("href"))[1]
-    following = int(walked.journey.file[:2]) + 1
+    following = min((number for number in READY if number > int(walked.journey.file[:2])), default=0)
 
-    assert file.startswith(f"{following:02d}_" if following in READY else "00_")
+    assert file.startswith(f"{following:02d}_")
     if following == 2:  # the click itself is the same in all
         page = visit(one, walked.server.address(walked.journey.file, learner=LEARNER))
         page.page.locator("a.gt-next").click(timeout=60_000)

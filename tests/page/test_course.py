@@ -47,7 +47,7 @@ def test_the_thumbnail_lies_where_the_gallery_looks(tmp_path):
 
 
 def test_the_way_on_is_no_dead_link(monkeypatch):
-    monkeypatch.setattr("gpututor.page.endings.is_ready", lambda each: False)
+    monkeypatch.setattr("gpututor.page.course.is_ready", lambda each: False)
 
     shown = gt.next_lesson(2).text
 
@@ -55,8 +55,16 @@ def test_the_way_on_is_no_dead_link(monkeypatch):
     assert 'href="?file=00_start_here.py"' in shown
 
 
+def test_the_way_on_leads_past_lessons_that_are_still_to_come(monkeypatch):
+    monkeypatch.setattr("gpututor.page.course.is_ready", lambda each: each.number in (2, 5))
+    shown = gt.next_lesson(2).text
+
+    assert "Next · lesson 5 · 2 before it still to come" in shown
+    assert 'href="?file=05_wider_or_deeper.py"' in shown
+
+
 def test_the_way_on_leads_to_the_next_lesson(monkeypatch):
-    monkeypatch.setattr("gpututor.page.endings.is_ready", lambda each: True)
+    monkeypatch.setattr("gpututor.page.course.is_ready", lambda each: True)
 
     assert 'href="?file=03_one_sample_at_a_time.py"' in gt.next_lesson(2).text
 

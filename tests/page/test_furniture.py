@@ -7,7 +7,6 @@ import pytest
 
 import gpututor.page as gt
 from gpututor.causes import Cause, Confidence, Evidence, Finding, Gain
-from gpututor.charts import WORDS
 from gpututor.expect import around, compare
 from gpututor.ledger import Account, Ledger, charge, rows, waits
 from gpututor.store import Try
@@ -296,21 +295,3 @@ def test_there_are_three_hints_at_most():
     shown = text(gt.exercise("1.1", "task", "", "", "", ["a", "b", "c", "d"]))
 
     assert shown.count("<summary>") == 3
-
-
-# --- the sheet -------------------------------------------------------------------------------------------------
-
-
-def test_the_sheet_has_a_line_for_every_account_that_can_be_put_right():
-    shown = gt.sheet(gt.Reader("Ada", 3, "25 %", "81 %", "30 November 2026"))
-
-    left_out = {Account.UNKNOWN_IDLE, Account.BUSY_UNSPLIT, Account.USEFUL}
-    assert all(WORDS[account] in shown for account in set(Account) - left_out)
-
-
-def test_the_sheet_escapes_a_readers_name():
-    assert SAFE in gt.sheet(gt.Reader(EVIL, 0, "", "", ""))
-
-
-def test_the_sheet_fetches_nothing():
-    assert "http" not in gt.sheet(gt.Reader("Ada", 0, "", "", ""))
