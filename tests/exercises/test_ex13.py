@@ -113,7 +113,7 @@ def test_what_is_asked_holds_the_numbers_of_the_run():
 
     assert "the card works for 20 ms" in asked
     assert "10 ms of that" in asked
-    assert "8 % of the FLOP" in asked.replace("\u00a0", " ")
+    assert "only 8.0\u00a0% of the FLOP" in asked
 
 
 @pytest.mark.parametrize("depthwise_ns", [0, 20e6])

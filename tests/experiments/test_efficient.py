@@ -25,7 +25,7 @@ each_machine = pytest.mark.parametrize("name", MACHINES)
 @pytest.fixture(scope="module")
 def kept(tmp_path_factory):
     folder = tmp_path_factory.mktemp("efficient")
-    data = lesson.run(Progress(results_dir=folder), batches=(1, 64), n_learned=60, n_again=12)
+    data = lesson.run(Progress(results_dir=folder), batches=(1, 64), n_learned=50, n_again=10)
     tapes = {key: folder / file for key, file in data["tapes"].items()}
     return Kept(tapes, result=StoredResult(folder, "done", "", {}, data, "", "", 1, 1))
 
@@ -79,11 +79,13 @@ def test_with_one_photo_the_deeper_network_is_not_faster(kept, name):
 
 
 @each_machine
-def test_channels_last_helps_halves_and_not_full_numbers(kept, name):
+def test_channels_last_helps_halves_more_than_full_numbers(kept, name):
     found = on(kept, name)
 
-    assert found.gain(Net.RESNET50, Order.FP16_LAST, Order.FP16) > 1.05
-    assert found.gain(Net.RESNET50, Order.FP32_LAST, Order.FP32) == pytest.approx(1, abs=0.05)
+    assert found.gain(Net.RESNET50, Order.FP16_LAST, Order.FP16) > found.gain(
+        Net.RESNET50, Order.FP32_LAST, Order.FP32
+    )
+    assert found.gain(Net.RESNET50, Order.FP16_LAST, Order.FP16) > 1.1  # apex pull request 668: 1.22 on Volta
 
 
 @each_machine
@@ -103,10 +105,18 @@ def test_half_the_channels_help_many_photos_and_not_one(kept, name):
     assert found.slim_flop(Slim.HALVED) < 0.6
 
 
-def test_written_out_bytes_are_slower_and_compiled_ones_faster_on_an_a100(kept):
-    found = on(kept, "A100-SXM4-80GB")
+@each_machine
+def test_written_out_bytes_are_slower_than_halves_and_compiling_mends_much_of_it(kept, name):
+    found = on(kept, name)
 
-    assert found.bytes_times(Bytes.INT8) < 1 < found.bytes_times(Bytes.INT8_COMPILED)
+    assert found.bytes_times(Bytes.INT8) < 0.7  # torch_quantizer issue 5: 0.73 on an A10
+    assert found.bytes_times(Bytes.INT8_COMPILED) > 1.4 * found.bytes_times(Bytes.INT8)
+
+
+def test_bytes_pay_where_tensor_cores_multiply_them_and_halves_are_slow(kept):
+    assert on(kept, "g4dn.xlarge").bytes_times(Bytes.INT8_COMPILED) > 1.1
+    assert on(kept, "p3.2xlarge").bytes_times(Bytes.INT8_COMPILED) < 1
+    assert not on(kept, "p2.xlarge").multiplies_bytes
 
 
 @pytest.mark.parametrize(("name", "has"), [("p3.2xlarge", False), ("g4dn.xlarge", False), ("A100-SXM4-80GB", True)])
@@ -126,10 +136,10 @@ def test_the_readers_learn_and_what_is_lost_at_once_comes_back(kept):
     assert told[Way.ZEROS]["zero_share"] > 0.8
 
 
-def test_every_thread_was_run_and_most_are_so_here_too(kept):
+def test_all_threads_but_those_of_a_batch_that_was_not_run_have_a_ratio_and_most_are_so_here_too(kept):
     told = {
         theirs.name: verdict(theirs.value, ours) for theirs, ours in threads(on(kept, "p3.2xlarge"), everywhere(kept))
     }
 
-    assert "not run" not in told.values()
-    assert sum(said == "so here too" for said in told.values()) >= 6, told
+    assert [name for name, said in told.items() if said == "not run"] == ["B0 to ResNet-50, A100"]
+    assert sum(said == "so here too" for said in told.values()) >= 8, told

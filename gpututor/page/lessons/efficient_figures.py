@@ -155,14 +155,14 @@ def slimmed(found: Paper) -> mo.Html | None:
         rows.append((slim.value, cells))
     best = found.pattern_at_best(slim_key(Slim.AS_IT_IS))
     rows.append(("two of every four weights zero", ("a half", percent(1.0), _bound(best), NOTHING, _pattern(best))))
-    rows.append(("8 bits", ("the same, on bytes", percent(1.0), NOTHING, NOTHING, "no kernel here")))
+    rows.append(("8 bits", ("the same, on bytes", percent(1.0), NOTHING, NOTHING, "no finished kernel")))
     titles = ("FLOP left, on paper", "Computed", f"Times as fast, {ASKED_BATCH} photos", "One photo", "So it")
     return figure(
         "ResNet-50 answers, made smaller",
         found.label("by shapes, fp16, channels last, without gradients"),
         table("What was done", titles, rows),
-        note="For convolutions torch has no product of 2:4 weights and none of bytes on a card; TensorRT has. 2:4 is a "
-        "bound: the one linear layer in half its time.",
+        note="For convolutions torch has no product of 2:4 weights, and of bytes on a card a prototype that was paused "
+        "(its quantization FAQ); TensorRT has both. 2:4 is a bound: the one linear layer in half its time.",
         wide=True,
     )
 
