@@ -82,9 +82,7 @@ def test_with_one_photo_the_deeper_network_is_not_faster(kept, name):
 def test_channels_last_helps_halves_more_than_full_numbers(kept, name):
     found = on(kept, name)
 
-    assert found.gain(Net.RESNET50, Order.FP16_LAST, Order.FP16) > found.gain(
-        Net.RESNET50, Order.FP32_LAST, Order.FP32
-    )
+    assert found.gain(Net.RESNET50, Order.FP16_LAST, Order.FP16) > found.gain(Net.RESNET50, Order.FP32_LAST, Order.FP32)
     assert found.gain(Net.RESNET50, Order.FP16_LAST, Order.FP16) > 1.1  # apex pull request 668: 1.22 on Volta
 
 
