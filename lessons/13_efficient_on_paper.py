@@ -25,7 +25,6 @@ with app.setup(hide_code=True):
     from gpututor import page as gt
     from gpututor.exercises import ex13
     from gpututor.experiments.efficient_ways import ASKED_BATCH, Net, train_key
-    from gpututor.experiments.slimmed import N_LEARNED
     from gpututor.lookup import machine_named
     from gpututor.page.lessons import efficient_figures as figures
     from gpututor.page.lessons.efficient import paper_of
@@ -88,7 +87,7 @@ def guess_card(answer, get_phase, guess):
 
 @app.cell(hide_code=True)
 def run_controls(get_phase, guess):
-    buttons = flow.run_buttons(get_phase(), guess.value, {"n_learned": N_LEARNED})
+    buttons = flow.run_buttons(get_phase(), guess.value, {})
     return (buttons,)
 
 
@@ -186,7 +185,8 @@ def curve(found):
     ## It depends on the batch
 
     Little arithmetic doesn't mean few kernels. A deep network of thin layers keeps the host busy.
-    {found.curve_said}
+    {found.curve_said} A processor has less arithmetic to spare, and there they keep more of what they promise: measure
+    it below.
     """)
     gt.told(_said, figures.batches(found))
     return
@@ -199,7 +199,7 @@ def order(found):
     ## Channels last
 
     Torch lays a picture's channels one behind the other. Tensor cores want a point's channels side by side, and
-    reorder them otherwise, twice a layer. `model.to(memory_format=torch.channels_last)`, the same for the pictures,
+    reorder them otherwise, twice a layer. `memory_format=torch.channels_last`, said where model and pictures are moved,
     spares that. {found.order_said}
     """)
     gt.told(_said, figures.orders(found))
@@ -234,14 +234,6 @@ def bits(found):
 
 
 @app.cell(hide_code=True)
-def cards(kept):
-    mo.stop(not kept.tapes)
-    others = everywhere(kept)
-    cards_figure(others)
-    return (others,)
-
-
-@app.cell(hide_code=True)
 def learned(found):
     mo.stop(not found.ways)
     _said = mo.md(f"""
@@ -255,9 +247,10 @@ def learned(found):
 
 
 @app.cell(hide_code=True)
-def cost(found, kept, others, rented):
+def cost(found, kept, rented):
     mo.stop(not found.asked)
-    gt.told(threads_figure(rented, others), figures.money(found, kept))
+    _others = everywhere(kept)
+    gt.told(cards_figure(_others), threads_figure(rented, _others), figures.money(found, kept))
     return
 
 

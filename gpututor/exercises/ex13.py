@@ -129,8 +129,9 @@ MOST = 1.02  # times the arithmetic that the kept channels need
 STARTER = f"""import torch
 
 def {FUNCTION}(first, second, n_kept):
-    # first: (channels inside, channels in, 3, 3); second: (channels out, channels inside, 3, 3)
-    # a channel's size is the sum of the absolute weights that make it in first
+    # first: (channels inside, channels in, 3, 3)
+    # second: (channels out, channels inside, 3, 3)
+    # a channel's size: the sum of what first holds for it
     size = first.abs().flatten(1).sum(1)
     kept = size.topk(n_kept).indices
     mask = torch.zeros_like(size)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 SIDE, CLASSES = 224, 1000
-RATE, MOMENTUM = 0.1, 0.9
+RATE, MOMENTUM = 0.01, 0.9
 ZERO_SHARE, HALF = 0.9, 0.5
 LAYER_BATCH, LAYER_WIDTH, LAYER_SIDE = 2, 32, 512  # as in pytorch issue 18631
 RUN_ON = "H100-SXM"  # its memory holds all of it; the page prices what was done on any other card

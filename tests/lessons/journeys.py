@@ -256,7 +256,7 @@ JOURNEYS = (
             Control("window of the timeline", press("timeline_head", "ArrowLeft", nth=1), "timeline"),
         ),
         ("timeline", "curve", "learned"),
-        ('"n_learned": N_LEARNED', '"n_learned": 16, "batches": [1, 64]'),
+        ("guess.value, {})", 'guess.value, {"n_learned": 16, "n_again": 4, "batches": [1, 64]})'),
     ),
     Journey(
         "16_more_than_one_gpu.py",

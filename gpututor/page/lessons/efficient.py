@@ -70,8 +70,8 @@ class Paper:
 
     @property
     def asked(self) -> bool:
-        """Whether every network was trained at the question's batch."""
-        return self.has(*(train_key(net) for net in Net))
+        """Whether every network was trained as the question says."""
+        return self.has(*map(train_key, Net))
 
     def step(self, net: Net, batch: int = ASKED_BATCH, order: Order = Order.FP16_LAST) -> HostSplit:
         """A training step."""
@@ -117,8 +117,7 @@ class Paper:
     @property
     def needed_intensity(self) -> float:
         """FLOP for each byte from which on this card's arithmetic is what one waits for."""
-        card = self.machine.card
-        return card.top_peak_flop_per_s / card.bandwidth_bytes_per_s
+        return self.machine.card.top_peak_flop_per_s / self.machine.card.bandwidth_bytes_per_s
 
     @property
     def why_said(self) -> str:
@@ -127,7 +126,7 @@ class Paper:
         depthwise = kinds[Kind.DEPTHWISE]
         walks = sum(kinds[kind].ns for kind in (Kind.NORM, Kind.REST) if kind in kinds)
         return (
-            f"Depthwise convolutions are {percent(depthwise.flop / whole.flop)} of its FLOP and "
+            f"In EfficientNet-B0 they are {percent(depthwise.flop / whole.flop)} of the FLOP and "
             f"{percent(depthwise.ns / whole.ns)} of the card's time. Norms, activations and sums hardly compute, and "
             f"take {percent(walks / whole.ns)}."
         )

@@ -29,8 +29,9 @@ def question_picture() -> str:
     fill = css_fill(Account.USEFUL)
     bar = f'<i style="display:block;height:1.1rem;border-radius:3px;background:{fill};width:'
     hatched = (
-        '<b style="display:grid;place-items:center;height:1.1rem;border-radius:3px;border:1px solid var(--gt-line);'
-        'font-weight:400;background:repeating-linear-gradient(-45deg,var(--gt-track) 0 7px,transparent 7px 14px)">?</b>'
+        '<b style="display:grid;place-items:center;height:1.3rem;border-radius:3px;border:1px solid var(--gt-line);'
+        "font-weight:400;font-size:.9rem;line-height:1;"
+        'background:repeating-linear-gradient(-45deg,var(--gt-track) 0 7px,transparent 7px 14px)">?</b>'
     )
     rows = (("ResNet-50", f'{bar}100%"></i>'), ("EfficientNet-B0", f'{bar}9.5%"></i>'), ("its time", hatched))
     cells = "".join(f"<span>{name}</span>{shape}" for name, shape in rows)
@@ -47,6 +48,7 @@ def networks(found: Paper, on: object) -> mo.Html:
     for net in Net:
         step, whole = found.step(net), found.whole(net)
         cells = (
+            percent(reference(f"top-1, {net.value}").value),
             f"{found.photo_flop(net) / 1e9:.2f}{NBSP}GFLOP",
             f"{found.on_paper(net):.1f}",
             f"{found.fewer_bytes(net):.1f}",
@@ -57,6 +59,7 @@ def networks(found: Paper, on: object) -> mo.Html:
         )
         rows.append((net.value, cells))
     titles = (
+        "ImageNet, right",
         "A photo, forward",
         "Times less FLOP",
         "Times fewer bytes",
@@ -71,7 +74,8 @@ def networks(found: Paper, on: object) -> mo.Html:
         on,
         table("The network", titles, rows),
         note="fp16 by autocast, channels last, SGD. Shapes as in transformers' and timm's configurations; a multiply-"
-        f"add is two FLOP. Bytes: each kernel's tensors once. {price_of(found.machine)}",
+        "add is two FLOP. Bytes: each kernel's tensors once. Right answers: torchvision's weights, first version. "
+        + price_of(found.machine),
         wide=True,
     )
 
@@ -102,7 +106,8 @@ def kinds(found: Paper, net: Net) -> mo.Html:
         f"{net.value}, one step by kinds of kernel",
         found.label("by shapes"),
         table("Kernels", titles, rows),
-        note=f"Below {found.needed_intensity:.0f} FLOP a byte this card's memory is slower than its arithmetic.",
+        note=f"Below {found.needed_intensity:.0f} FLOP a byte this card's memory is slower than its arithmetic. "
+        "A depthwise filter of 5x5 has more FLOP a byte than one of 3x3.",
         wide=True,
     )
 
