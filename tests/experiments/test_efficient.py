@@ -128,7 +128,7 @@ def test_cards_from_ampere_on_skip_two_of_four_weights(kept, name, has):
 def test_the_readers_learn_and_what_is_lost_at_once_comes_back(kept):
     told = {way: on(kept, "p3.2xlarge").told(way) for way in Way}
 
-    assert told[Way.PLAIN]["accuracy"] > 0.85
+    assert told[Way.PLAIN]["accuracy"] > 0.7
     assert told[Way.BITS]["at_once"] > told[Way.PLAIN]["accuracy"] - 0.05
     assert told[Way.CHANNELS]["accuracy"] > told[Way.CHANNELS]["at_once"]
     assert told[Way.ZEROS]["zero_share"] > 0.8
