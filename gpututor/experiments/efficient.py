@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 SIDE, CLASSES = 224, 1000
 RATE, MOMENTUM = 0.01, 0.9
 ZERO_SHARE, HALF = 0.9, 0.5
+N_ANSWERED = 4
 LAYER_BATCH, LAYER_WIDTH, LAYER_SIDE = 2, 32, 512  # as in pytorch issue 18631
 RUN_ON = "H100-SXM"  # its memory holds all of it; the page prices what was done on any other card
 WHAT = "lesson 13, efficient on paper"
@@ -220,10 +221,34 @@ def run(
     return sweeps.simulate(progress, asked, what=WHAT, machine=machine)
 
 
+def answers() -> list[Variant]:
+    """Forward passes on a processor, in fp32 and, where torch has it there, in int8 by torch.ao."""
+    from gpututor.jobs.torch_ao import engine
+
+    def make(net: Net, int8: bool, device: torch.device) -> Step:
+        import torch
+
+        from gpututor.jobs.torch_ao import on_processor
+
+        model, photos = build(net).eval(), torch.randn(N_ANSWERED, 3, SIDE, SIDE, device=device)
+        return asking((on_processor(model, photos) or model) if int8 else model, photos)
+
+    return [
+        _timed(
+            f"answer-{net.key}-{'int8' if int8 else 'fp32'}",
+            f"{net.value} answers, {N_ANSWERED} photos, {'int8 by torch.ao' if int8 else 'fp32'}",
+            partial(make, net, int8),
+            N_ANSWERED,
+        )
+        for net in (Net.RESNET50, Net.MOBILENET)
+        for int8 in ((False, True) if engine() else (False,))
+    ]
+
+
 def measure(progress: Progress, *, device: str = "cuda") -> dict[str, Any]:
-    """The networks on the reader's GPU at two batches; on a processor with two photos in fp32."""
+    """The networks on the reader's GPU at two batches; on a processor with two photos in fp32, and answers in int8."""
     if device == "cpu":
-        asked = trained({net: [(2, Order.FP32)] for net in Net}, measured=False)
+        asked = trained({net: [(2, Order.FP32)] for net in Net}, measured=False) + answers()
     else:
         both = [(ASKED_BATCH, Order.FP16_LAST), (ASKED_BATCH, Order.FP32), (1, Order.FP16_LAST)]
         asked = trained(dict.fromkeys(Net, both), measured=True)

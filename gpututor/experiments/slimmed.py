@@ -104,13 +104,28 @@ class Learner:
             n = multiplications(self.net, self.pictures[:1])
         weights = [p for p in self.net.parameters() if p.dim() > 1]
         n_zeros = sum(p.numel() - int(torch.count_nonzero(p)) for p in weights)
-        return {
+        return self._torchs_own() | {
             "accuracy": now,
             "at_once": now if self.at_once is None else self.at_once,
             "multiplications": float(n),
             "weights": float(sum(p.numel() for p in weights)),
             "zero_share": n_zeros / sum(p.numel() for p in weights),
         }
+
+    def _torchs_own(self) -> dict[str, float]:
+        """The share that torch.ao's int8 network reads right, on this processor; empty where there is none."""
+        import torch
+
+        from gpututor.jobs import digits
+        from gpututor.jobs.small_readers import reader
+        from gpututor.jobs.torch_ao import on_processor
+
+        if self.way is not Way.BITS:
+            return {}
+        net = reader()
+        net.load_state_dict(dict(self.start) or net.state_dict())
+        theirs = on_processor(net, digits.to_learn()[0][: 8 * BATCH])
+        return {} if theirs is None else {"torch_ao": accuracy(theirs, torch.device("cpu"))}
 
 
 def _made(way: Way, start: Mapping[str, Any], device: torch.device) -> tuple[nn.Module, Any]:

@@ -141,3 +141,11 @@ def test_all_threads_but_those_of_a_batch_that_was_not_run_have_a_ratio_and_most
 
     assert [name for name, said in told.items() if said == "not run"] == ["B0 to ResNet-50, A100"]
     assert sum(said == "so here too" for said in told.values()) >= 8, told
+
+
+def test_on_a_processor_answers_in_int8_stand_beside_those_in_fp32():
+    from gpututor.jobs import torch_ao
+
+    kinds = [each.key.rpartition("-")[2] for each in lesson.answers()]
+
+    assert set(kinds) == ({"fp32", "int8"} if torch_ao.engine() else {"fp32"})

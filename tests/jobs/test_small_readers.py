@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from gpututor.jobs import digits, slimming  # noqa: E402
+from gpututor.jobs import digits, slimming, torch_ao  # noqa: E402
 from gpututor.jobs.small_readers import Plain, multiplications, reader  # noqa: E402
 from gpututor.workloads.vision.layers import conv_norm  # noqa: E402
 
@@ -118,3 +118,32 @@ def test_only_layers_whose_sizes_fit_are_replaced():
 
     assert slimming.linears_in_8_bits(net) == 1
     assert isinstance(net[1][0], nn.Linear)
+
+
+def test_our_8_bits_read_as_torchs_own_do():
+    # torch.ao rounds otherwise: by ranges it has seen, norms folded into convolutions
+    if torch_ao.engine() is None:
+        pytest.skip("this torch multiplies no bytes on this processor")
+    torch.manual_seed(0)
+    net, (pictures, kinds) = reader(), digits.to_learn()
+    adam = torch.optim.Adam(net.parameters(), 3e-3)
+    for k in range(30):
+        adam.zero_grad()
+        nn.functional.cross_entropy(net(pictures[32 * k : 32 * k + 32]), kinds[32 * k : 32 * k + 32]).backward()
+        adam.step()
+    theirs = torch_ao.on_processor(net.eval(), pictures[:256])
+    if theirs is None:
+        pytest.skip("this torch has no torch.ao")
+    with torch.no_grad():
+        before = net(pictures).argmax(1)
+        slimming.in_8_bits(net)
+        ours, own = net(pictures).argmax(1), theirs(pictures).argmax(1)
+
+    assert (ours == before).float().mean() > 0.95
+    assert (ours == own).float().mean() > 0.95
+
+
+def test_without_a_library_for_bytes_there_is_no_such_network(monkeypatch):
+    monkeypatch.setattr(torch_ao, "engine", lambda: None)
+
+    assert torch_ao.on_processor(reader(), torch.zeros(1, 1, 8, 8)) is None

@@ -167,7 +167,8 @@ def slimmed(found: Paper) -> mo.Html | None:
         found.label("by shapes, fp16, channels last, without gradients"),
         table("What was done", titles, rows),
         note="For convolutions torch has no product of 2:4 weights, and of bytes on a card a prototype that was paused "
-        "(its quantization FAQ); TensorRT has both. 2:4 is a bound: the one linear layer in half its time.",
+        "(its quantization FAQ); on a processor torch.ao has one, and on cards TensorRT has both. 2:4 is a bound: the "
+        "one linear layer in half its time.",
         wide=True,
     )
 
@@ -245,9 +246,17 @@ def digits(found: Paper) -> object:
         y_title="loss",
         note="Digits by 13 people, 8 by 8 points each (Alpaydin and Kaynak 1998, UCI); shares are of 500 that were "
         "never learned from. 8 bits: weights and what goes into each layer are rounded, written out in plain torch; "
-        "norms stay in fp32.",
+        "norms stay in fp32." + _torchs_own(found),
         wide=True,
     )
+
+
+def _torchs_own(found: Paper) -> str:
+    """What torch.ao's own int8 network reads, where this torch has one for this processor."""
+    told = found.told(Way.BITS).get("torch_ao") if Way.BITS in found.ways else None
+    if told is None:
+        return ""
+    return f" torch.ao's own int8 network, run on this computer's processor, reads {percent(told)} right."
 
 
 def money(found: Paper, kept: Kept) -> mo.Html:
