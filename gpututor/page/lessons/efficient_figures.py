@@ -75,9 +75,17 @@ def networks(found: Paper, on: object) -> mo.Html:
         table("The network", titles, rows),
         note="fp16 by autocast, channels last, SGD. Shapes as in transformers' and timm's configurations; a multiply-"
         "add is two FLOP. Bytes: each kernel's tensors once. Right answers: torchvision's weights, first version. "
+        + _winograd(found)
         + price_of(found.machine),
         wide=True,
     )
+
+
+def _winograd(found: Paper) -> str:
+    """Why more FLOP than there is time for can be counted; empty where there aren't."""
+    if max(map(found.mfu, Net)) <= 1:
+        return ""
+    return "An MFU above one: Winograd's method gets by with fewer products than papers count. "
 
 
 def kinds(found: Paper, net: Net) -> mo.Html:
