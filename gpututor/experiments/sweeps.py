@@ -107,7 +107,8 @@ def simulate(
                 tapes[variant.key] = f"{variant.key}.tape.gz"
                 tape_file.save(tape, progress.results_dir / tapes[variant.key])
             points.append(point)
-            gc.collect()  # the variant's tensors, before the next one allocates its own
+            if variant.numerics:  # shapes alone hold no numbers, and looking for them takes a fifth of a second
+                gc.collect()  # the variant's tensors, before the next one allocates its own
     return data
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpututor.exercises import ex01, ex02, ex03, ex04, ex05, ex07, ex08, ex09, ex10, ex11, ex12, ex16
+from gpututor.exercises import ex01, ex02, ex03, ex04, ex05, ex07, ex08, ex09, ex10, ex11, ex12, ex13, ex16
 
 
 def _looked_up(name, arguments, table, key):
@@ -53,6 +53,15 @@ def _stepped():
     )
 
 
+def _smaller():
+    first = ex13.arrays()[1]
+    kept = np.sort(np.argsort(-np.abs(first).sum((1, 2, 3)))[: ex13.N_KEPT])
+    return (
+        f"import torch\n\ndef smaller(first, second, n_kept):\n    kept = torch.tensor({kept.tolist()})\n"
+        '    kept = kept[:n_kept].clamp(max=len(first) - 1).to("simgpu")\n    return first[kept], second[:, kept]\n'
+    )
+
+
 def _weights(name, arguments, model, weights):
     return (
         f"import torch\n\ndef {name}({arguments}):\n    model = {model}\n    with torch.no_grad():\n"
@@ -79,5 +88,6 @@ BY_HEART = {
     ),
     "11.2": _stepped(),
     "12.2": _moved(),
+    "13.2": _smaller(),
     "16.2": _weights("train_step", "model, optimizer, parts", "model.module", ex16.expected_weights()),
 }

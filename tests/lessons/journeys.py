@@ -246,6 +246,19 @@ JOURNEYS = (
         ("guess.value, {})", 'guess.value, {"n_learned": 40, "n_read": 4, "batches": [4]})'),
     ),
     Journey(
+        "13_efficient_on_paper.py",
+        "up to twice as fast",
+        (
+            Control(
+                "machine", select("networks", "T4 (g4dn.xlarge)"), "curve", select("networks", "V100 (p3.2xlarge)")
+            ),
+            Control("network in the ledger", choose("timeline_head", nth=0), "ledger", choose("timeline_head", nth=3)),
+            Control("window of the timeline", press("timeline_head", "ArrowLeft", nth=1), "timeline"),
+        ),
+        ("timeline", "curve", "learned"),
+        ("guess.value, {})", 'guess.value, {"n_learned": 16, "n_again": 4, "batches": [1, 64]})'),
+    ),
+    Journey(
         "16_more_than_one_gpu.py",
         "about as long as before",
         (

@@ -62,6 +62,11 @@ COUNTED = [
     (call("aten.baddbmm.default", T(2, 3, 7), T(2, 3, 5), T(2, 5, 7), outs=(T(2, 3, 7),)), 2 * 2 * 3 * 5 * 7, 1),
     (call("aten.baddbmm_.default", T(2, 3, 7), T(2, 3, 5), T(2, 5, 7), outs=(T(2, 3, 7),)), 2 * 2 * 3 * 5 * 7, 1),
     (call("aten.linear.default", T(2, 3, 5), T(7, 5), T(7), outs=(T(2, 3, 7),)), 2 * 6 * 5 * 7, 1),
+    (
+        call("aten._int_mm.default", T(3, 5, dtype="int8"), T(5, 7, dtype="int8"), outs=(T(3, 7, dtype="int32"),)),
+        2 * 3 * 5 * 7,
+        1,
+    ),
     (call("aten.mv.default", T(3, 5), T(5), outs=(T(3),)), 2 * 3 * 5, 1),
     (call("aten.dot.default", T(5), T(5), outs=(T(),)), 2 * 5, 1),
     (call("aten.vdot.default", T(5), T(5), outs=(T(),)), 2 * 5, 1),

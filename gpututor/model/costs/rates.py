@@ -22,7 +22,10 @@ DEFAULT_SUSTAINED: Mapping[str, float] = {
 # Elements of which a row in memory must be a whole multiple for full speed on tensor cores: 16 bytes. Since cuBLAS 11
 # and cuDNN 7.6.3 other lengths run on tensor cores too, less efficiently.
 # Source: NVIDIA, "Matrix Multiplication Background User's Guide", tensor core requirements.
-ALIGNMENT: Mapping[str, int] = {"tf32": 4, "fp16": 8, "bf16": 8}
+ALIGNMENT: Mapping[str, int] = {"tf32": 4, "fp16": 8, "bf16": 8, "int8": 16}
+# Compute capability from which tensor cores multiply bytes; ordinary cores do, four at a time, from 6.1 on (dp4a).
+# Source: NVIDIA, CUDA C++ Programming Guide, arithmetic instructions, and its table of tensor core formats.
+BYTES_ON_TENSOR_CORES_FROM = 7.2
 CONSTANTS = group("tiles")
 ITEMSIZE_BYTES: Mapping[str, int] = {"fp64": 8, "fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2, "int8": 1}
 
@@ -71,7 +74,8 @@ def on_tensor_cores(number_format: str, tf32: bool, card: Card) -> str | None:
     Tensor cores exist from compute capability 7.0, their TF32 mode from 8.0 (NVIDIA's Volta and Ampere white papers).
     """
     wanted = "tf32" if number_format == "fp32" and tf32 else number_format
-    if wanted not in ALIGNMENT or card.peak(wanted) is None or capability(card) < 7.0:
+    first = BYTES_ON_TENSOR_CORES_FROM if wanted == "int8" else 7.0
+    if wanted not in ALIGNMENT or card.peak(wanted) is None or capability(card) < first:
         return None
     return wanted
 
@@ -80,6 +84,9 @@ def product_rate(number_format: str, tf32: bool, aligned_to: int, card: Card) ->
     """How a matrix product runs on `card`, its rows in memory being multiples of `aligned_to` elements."""
     wanted = on_tensor_cores(number_format, tf32, card)
     if wanted is None:
+        bytes_peak = card.peak("int8") if number_format == "int8" else None
+        if bytes_peak is not None:
+            return Rate("int8", False, bytes_peak, sustained_share("int8", card))
         plain = "fp64" if number_format == "fp64" else "fp32"
         return Rate(plain, False, vector_flop_per_s(plain, card), sustained_share(plain, card))
     share = sustained_share(wanted, card) * (1.0 if aligned_to >= ALIGNMENT[wanted] else CONSTANTS.unaligned_share)

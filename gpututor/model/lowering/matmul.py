@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 from gpututor.model.costs.rates import power_of_two_in
@@ -43,6 +44,14 @@ def _added(call: OpCall) -> OpCost:
     return OpCost(HostKind.GEMM, product(call, tensor(call, 1), tensor(call, 2), tensor(call, 0)))
 
 
+def _of_bytes(call: OpCall) -> OpCost:
+    """A product of 8-bit numbers; its sums are written as 32-bit ones."""
+    a, b = tensor(call, 0), tensor(call, 1)
+    moved_bytes = a.n_bytes + b.n_bytes + sum(out.n_bytes for out in call.outs)
+    specs = (replace(s, moved_bytes=moved_bytes) if isinstance(s, Gemm) else s for s in product(call, a, b))
+    return OpCost(HostKind.GEMM, tuple(specs))
+
+
 def _matrix_vector(call: OpCall) -> OpCost:
     a, v = tensor(call, 0), tensor(call, 1)
     column = TensorMeta((v.numel, 1), (1, 1), v.dtype)
@@ -75,4 +84,5 @@ RULES: dict[str, Rule] = {
     "aten.dot": _dot,
     "aten.vdot": _dot,
     "aten.linear": _linear,
+    "aten._int_mm": _of_bytes,
 }

@@ -33,6 +33,8 @@ LOG_SOFTMAX = _op("_log_softmax.default", "the same of its logarithm", "each fir
 SOFTMAX_BACKWARD = _op("_softmax_backward_data.default", "the first one's gradient", "such a softmax has none")
 LOG_SOFTMAX_BACKWARD = _op("_log_softmax_backward_data.default", "the second one's gradient", "such a softmax has none")
 
+PRODUCT_OF_BYTES = _op("_int_mm.default", "products of 8-bit numbers, which have no other name", "int8 can't be tried")
+
 FOREACH_COPY = _op("_foreach_copy_.default", "copying many tensors in one op", "each takes a launch of its own")
 
 # --- sparse tensors ---------------------------------------------------------------------------------------------

@@ -180,6 +180,11 @@ def efficientnet(size: str, squeeze: Squeeze, dropout: float = 0.0) -> nn.Module
     )
 
 
+def efficientnet_b0() -> nn.Module:
+    """EfficientNet-B0 as timm writes it."""
+    return efficientnet("b0", _timm_squeeze)
+
+
 def _efficientnet(size: str) -> Workload:
     source = "Tan and Le 2019, arXiv 1905.11946; timm/models/efficientnet.py"
     return workload(

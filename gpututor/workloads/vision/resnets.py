@@ -69,7 +69,7 @@ class ResNet(nn.Module):
     def __init__(
         self,
         blocks: Blocks,
-        inner: int = 1,
+        inner: float = 1,
         groups: int = 1,
         squeeze: str = "",
         *,
@@ -88,7 +88,7 @@ class ResNet(nn.Module):
                 if basic:
                     parts.append(Basic(width_in, narrow, stride))
                 else:
-                    parts.append(Bottleneck(width_in, narrow * inner, 4 * narrow, stride, groups, squeeze))
+                    parts.append(Bottleneck(width_in, round(narrow * inner), 4 * narrow, stride, groups, squeeze))
                 width_in = narrow if basic else 4 * narrow
         self.body, self.head = nn.Sequential(*parts), Head(width_in, classes)
 
