@@ -77,6 +77,7 @@ EXPERIMENTS = (
             (10, "tiny-kernels", "ResNet-50 eager, compiled and as a graph", "tiny_kernels", ""),
             (11, "fewer-bits", "three networks in fp32, TF32, fp16 and bf16", "fewer_bits", ""),
             (12, "optimizers", "updates in three ways, rows of a table, and ResNet-50", "optimizers", ""),
+            (14, "ragged", "an LSTM and GPT-2 on texts of many lengths", "ragged", ""),
             (16, "several-cards", "a small network in one process and in two", "several_cards", ""),
         )
     ),
