@@ -53,7 +53,7 @@ with app.setup(hide_code=True):
             "Train on ragged texts",
             measure="gpututor.experiments.ragged:measure",
             budget_s=180,
-            on=f"Simulated {RENTED.card.name} · {RENTED.name} · GPT-2 and convolutions by their shapes, an LSTM that learns",
+            on=f"Simulated {RENTED.card.name} · {RENTED.name} · GPT-2 and convolutions by shape, an LSTM that learns",
         ),
         ex14,
     )

@@ -31,12 +31,12 @@ RECALL = (
 NOTES = (
     "**Ask first**: who knows the lengths in their own data? Let them print the longest and the mean of one batch; "
     "that is the whole lesson. **Watch for**: people who take packing for the cure. It is one for arithmetic, and an "
-    "LSTM waits for steps. **Discuss**: a loss over padding looks better and is worse; two programs can only be compared by "
-    "the loss of a real word. Sorting also changes what lies in a batch together: shuffle the batches, and look at the "
-    "loss. **Simulated**: cuDNN's search brings nothing here, since the model takes the quickest way anyway; in public "
-    "reports (speechbrain pull request 294) it makes some networks a third faster once their shapes repeat. "
-    "**Short of time**: guess, run, the table, the losses. **Exercise 14.1**: the usual slip is to cut before sorting. "
-    "**14.2**: the usual slip is a budget of words where the batch holds padding too."
+    "LSTM waits for steps. **Discuss**: a loss over padding looks better and is worse; two programs can only be "
+    "compared by the loss of a real word. Sorting also changes what lies in a batch together: shuffle the batches, and "
+    "look at the loss. **Simulated**: cuDNN's search brings nothing here, since the model takes the quickest way "
+    "anyway; in public reports (speechbrain pull request 294) it makes some networks a third faster once their shapes "
+    "repeat. **Short of time**: guess, run, the table, the losses. **Exercise 14.1**: the usual slip is to cut before "
+    "sorting. **14.2**: the usual slip is a budget of words where the batch holds padding too."
 )
 
 # --- 14.1 ------------------------------------------------------------------------------------------------------------
