@@ -141,8 +141,8 @@ def ways(found, on):
     ## What it costs hangs on who reads
 
     GPT-2 reads all positions at once, so padding takes its full share of the time. An LSTM reads word after word
-    (lesson 4), and a step of its chain takes as long for two texts as for {BATCH}. {found.packed_said}
-    {found.budget_said}
+    (lesson 4), and while it is small, a step of its chain takes as long for two texts as for {BATCH}.
+    {found.packed_said} {found.budget_said}
     """)
     gt.told(_said, figures.ways(found, on))
     return
@@ -157,12 +157,14 @@ def why(found):
     A batch of $n$ texts has $n \cdot \max \ell$ positions for $\sum \ell$ words. With a cost $c$ for a position and
     $h$ for a link of the chain,
 
-    $$\text{all at once} \approx c \cdot n \max \ell \qquad \text{word by word} \approx h \cdot \max \ell$$
+    $$\text{all at once} \approx c \cdot n \cdot \max \ell$$
+
+    $$\text{word by word} \approx h \cdot \max \ell$$
 
     Packing leaves out positions, and no link. Sorting shortens the longest, which helps both. The more texts lie in a
     batch, the longer is its longest.
     """)
-    gt.told(_said, figures.by_batch(found))
+    gt.told(_said, figures.by_batch())
     return
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SHORTER = 8  # the LSTM's texts are an eighth as long, so that a laptop can read them
 N_TEXTS, N_LONG = 512, 96
+N_EPOCHS = 2  # times that the LSTM reads all of its texts
 BUDGET = 2048  # positions of GPT-2's batches, a quarter of what eight of the longest texts take
 COUNTED = "counted"
 N_RANKS = 4
@@ -80,21 +81,21 @@ def _gpt2(way: Way, n: int, device: torch.device) -> Step:
     return Gpt2Job(device, lengths_in(long_plan(way, n), long_texts(n)), width=width)
 
 
-def learned(n: int = N_TEXTS, n_epochs: int = 1) -> list[Variant]:
+def learned(n: int = N_TEXTS, n_epochs: int = N_EPOCHS) -> list[Variant]:
     """The LSTM on every text, in each way, and with the padding in its loss; all to one length by shape only.
 
-    Texts that are all filled up to one length teach what they teach when filled up to the longest of the batch.
+    Texts that are all filled up to one length teach what they teach when filled up to the longest of the batch. The
+    tape is that of the last time through.
     """
+    named = [(way.key, way.value, way, False) for way in Way]
+    named.append((COUNTED, f"{Way.SHUFFLED.value}, padding in the loss", Way.SHUFFLED, True))
     found = []
-    for way in Way:
-        n_steps = len(short_plan(way, n)) * n_epochs
-        make = partial(_reader, way, n, False)
-        found.append(
-            Variant(f"lstm-{way.key}", way.value, make, None, BATCH, n_steps, 0, numerics=way is not Way.FIXED)
-        )
-    n_steps = len(short_plan(Way.SHUFFLED, n)) * n_epochs
-    label = f"{Way.SHUFFLED.value}, padding in the loss"
-    return [*found, Variant(f"lstm-{COUNTED}", label, partial(_reader, Way.SHUFFLED, n, True), None, BATCH, n_steps, 0)]
+    for key, label, way, counted in named:
+        once = len(short_plan(way, n))
+        make, real = partial(_reader, way, n, counted), way is not Way.FIXED
+        n_steps = once * n_epochs if real else once
+        found.append(Variant(f"lstm-{key}", label, make, None, BATCH, n_steps, 0, numerics=real, n_kept=once))
+    return found
 
 
 WHOLE = (Way.FIXED, Way.SHUFFLED, Way.BUCKETED, Way.TOKENS)
@@ -171,8 +172,8 @@ def variants(n_texts: int = N_TEXTS, n_long: int = N_LONG, n_shapes: int = N_SHA
 
 
 def _whole(variant: Variant) -> Variant:
-    """All of its steps kept: they differ, so none stands for the others."""
-    return replace(variant, n_kept=variant.n_steps)
+    """All of its steps kept, unless it says how many: they differ, so none stands for the others."""
+    return replace(variant, n_kept=variant.n_kept or variant.n_steps)
 
 
 def run(progress: Progress, *, machine: str = sweeps.MACHINE, **chosen: Any) -> dict[str, Any]:
@@ -182,5 +183,5 @@ def run(progress: Progress, *, machine: str = sweeps.MACHINE, **chosen: Any) -> 
 
 def measure(progress: Progress, *, device: str = "cuda", n_texts: int = 96) -> dict[str, Any]:
     """The LSTM's ways on this computer, and on a GPU those of GPT-2 too."""
-    chosen = learned(n_texts)[: len(Way)] + ([] if device == "cpu" else timed(24))
+    chosen = learned(n_texts, 1)[: len(Way)] + ([] if device == "cpu" else timed(24))
     return sweeps.measure(progress, chosen, what=WHAT, device=device)

@@ -76,8 +76,8 @@ def test_where_packing_helps_and_sorting_does_not_it_says_that():
 
 
 def test_a_budget_is_told_by_its_memory_and_what_it_does_to_either():
-    assert "GPT-2 0.33 of the memory, in the same time. The LSTM it slows down" in drawn().budget_said
-    assert drawn(Host).budget_said.endswith("0.33 of the memory, at 2.0 times the speed.")
+    assert "GPT-2 needs 33 % of the memory, in the same time. The LSTM it slows down" in plain(drawn().budget_said)
+    assert plain(drawn(Host).budget_said).endswith("33 % of the memory, at 2.0 times the speed.")
 
 
 def test_what_dealing_neighbours_at_once_brings():
@@ -112,7 +112,10 @@ def test_a_billion_words_cost_their_time(monkeypatch):
 
     # 1,000 words in 0.4 s at $3.06 an hour: a billion take 400,000 s
     assert drawn().usd("gpt2-shuffled") == pytest.approx(400_000 / 3600 * 3.06)
-    assert replace(drawn(), machine=replace(machine_named(), usd_per_hour=None)).usd("gpt2-shuffled") is None
+    assert drawn().money_said == "Of $340.00 for a billion words, sorting saves $170.00."
+    free = replace(drawn(), machine=replace(machine_named(), usd_per_hour=None))
+    assert free.usd("gpt2-shuffled") is None
+    assert free.money_said == ""
 
 
 # --- several cards ----------------------------------------------------------------------------------------------------

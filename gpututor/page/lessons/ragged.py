@@ -19,14 +19,15 @@ from gpututor.page.kept import Kept
 from gpututor.page.lessons.ragged_cards import DEALT, Shared, n_texts, shared_by
 from gpututor.page.lessons.splits import Steps
 from gpututor.replay import SameMachine, read_tape
-from gpututor.text import percent
-from gpututor.timeline import NS_PER_S, Activity, Label, Origin
+from gpututor.text import dollars, percent
+from gpututor.timeline import NS_PER_S, Label, Origin
 
 SMOOTH = 12  # steps in a mean of losses
 ALIKE = 1.05  # a twentieth is no difference that one would notice
 BILLION = 1e9
 SIZES = (1, 2, 4, 8, 16, 32, 64)
 N_DRAWN = 4096
+ONCE = ("cudnn.benchmark", "torch.compile")  # what the host does once for a shape, as tapes have it
 
 
 @lru_cache(maxsize=64)
@@ -110,6 +111,14 @@ class Ragged:
         return None if price is None else self.whole_ns(key) / 3600e9 * price * BILLION / sum(self.lengths)
 
     @property
+    def money_said(self) -> str:
+        """What sorting saves; empty without a price."""
+        as_they_come, sorted_ = (self.usd(f"gpt2-{way.key}") for way in (Way.SHUFFLED, Way.BUCKETED))
+        if as_they_come is None or sorted_ is None:
+            return ""
+        return f"Of {dollars(as_they_come)} for a billion words, sorting saves {dollars(as_they_come - sorted_)}."
+
+    @property
     def both(self) -> bool:
         """Whether each network was run in every way that it can be."""
         gpt2 = (f"gpt2-{way.key}" for way in Way if way is not Way.PACKED)
@@ -134,7 +143,7 @@ class Ragged:
         """What a budget of tokens does to either network, beside sorting alone."""
         gpt2, lstm = (self.times(f"{net}-bucketed", f"{net}-tokens") or 0.0 for net in ("gpt2", "lstm"))
         memory = self.told["gpt2-bucketed"]["memory_bytes"] / self.told["gpt2-tokens"]["memory_bytes"]
-        saved = f"A budget of tokens takes GPT-2 {1 / memory:.2f} of the memory"
+        saved = f"With a budget of tokens GPT-2 needs {percent(1 / memory)} of the memory"
         fast = "in the same time" if 1 / ALIKE < gpt2 < ALIKE else f"at {gpt2:.1f} times the speed"
         if lstm * ALIKE < 1:
             return f"{saved}, {fast}. The LSTM it slows down: few long texts take as many steps as many."
@@ -190,10 +199,11 @@ class Ragged:
         begins = _begins_ns(path, path.stat().st_mtime_ns, SameMachine(self.machine))
         return [at - begins[0] for at in begins]
 
-    def once_ns(self, mode: str) -> int:
-        """What of it was searching and compiling."""
+    def once(self, mode: str) -> tuple[int, int]:
+        """Nanoseconds of it that were searching or compiling, and how often that was."""
         entries = read_tape(self.tapes[f"frames-{mode}"]).entries
-        return sum(e.long_ns for e in entries if type(e) is HostWork and e.activity is Activity.STARTUP)
+        found = [e.long_ns for e in entries if type(e) is HostWork and e.name in ONCE]
+        return sum(found), len(found)
 
     def shape_lines(self) -> dict[str, list[tuple[float, float | None]]]:
         """Batches, and seconds since the first."""

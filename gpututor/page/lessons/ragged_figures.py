@@ -6,7 +6,7 @@ import marimo as mo
 
 from gpututor.charts import css_fill
 from gpututor.experiments.length_plans import Way
-from gpututor.experiments.ragged import COUNTED, MODES, N_RANKS, N_SHAPES
+from gpututor.experiments.ragged import COUNTED, MODES, N_EPOCHS, N_RANKS, N_SHAPES
 from gpututor.ledger import Account
 from gpututor.page.figures import figure
 from gpututor.page.lessons.ragged import Ragged, padding_lines
@@ -54,7 +54,7 @@ def ways(found: Ragged, on: object) -> mo.Html | None:
         on,
         table("Filled up, or put together", titles, rows),
         note=f"GPT-2 reads {len(found.lengths)} texts, the LSTM {len(found.short_lengths)} that are an eighth as long. "
-        f"Padding is GPT-2's. {price_of(found.machine)}",
+        f"Padding is GPT-2's. {found.money_said} {price_of(found.machine)}",
         wide=True,
     )
 
@@ -69,11 +69,11 @@ def _way(found: Ragged, way: Way) -> tuple[str, ...]:
     return percent(found.padding(way)), duration(found.whole_ns(key)), f"{memory:.1f}{NBSP}GB", cost, lstm
 
 
-def by_batch(found: Ragged) -> object:
+def by_batch() -> object:
     """Padding over the number of texts in a batch."""
     return line_figure(
         "The larger the batch, the longer its longest text",
-        found.label("lengths alone; no card takes part"),
+        '<span class="gt-tag">Counted</span> from lengths alone, no card takes part',
         padding_lines(),
         x_title="texts in a batch",
         y_title="padding",
@@ -93,10 +93,10 @@ def learning(found: Ragged) -> object:
         shown = f"{losses[-1]:.2f}", NONE if held is None else f"{held:.3f}"
         rows.append((found.told[key]["label"], (f"{len(losses)}", duration(time), *shown)))
     return line_figure(
-        "The same texts, learned from once",
+        f"The same texts, learned from {N_EPOCHS} times",
         found.label("a small LSTM that guesses the next word"),
         found.learning_lines(),
-        table("The way", ("Steps", "All texts", "Last loss it told", "Loss of a word, unseen texts"), rows),
+        table("The way", ("Steps", "All texts, once", "Last loss it told", "Loss of a word, unseen texts"), rows),
         x_title="milliseconds of training on this card",
         y_title="loss, as the program tells it",
         note="Means of some steps. Losses are really computed, on this computer's processor.",
@@ -108,13 +108,14 @@ def shapes(found: Ragged) -> object:
     """Time over batches of changing length, and what was paid once."""
     rows: list[Row] = []
     for mode, (label, _) in MODES.items():
-        since = found.since_ns(mode)
-        rows.append((label, (duration(since[-1]), duration(found.once_ns(mode)), duration(since[-1] - since[-2]))))
+        once_ns, n_times = found.once(mode)
+        once = (duration(once_ns), f"{n_times}") if n_times else (NONE, NONE)
+        rows.append((label, (duration(found.since_ns(mode)[-1]), *once)))
     return line_figure(
         f"Convolutions over {N_SHAPES} batches, nearly each of another length",
         found.label("six layers of convolutions by their shapes"),
         found.shape_lines(),
-        table("Run", ("All batches", "Of it searching, compiling", "The last batch"), rows),
+        table("Run", ("All batches", "Of it searching, compiling", "How often"), rows),
         x_title="batches",
         y_title="seconds since the first",
         note="What cuDNN's search finds is in no step here: the model takes the quickest way in any case. The price of "
