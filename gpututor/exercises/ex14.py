@@ -113,7 +113,7 @@ LEFT = Exercise(
 
 FUNCTION = "make_batches"
 SIZES, SEED, ROOM = (20, 60, 200), 14, 2048
-NEAR_SHARE, NEAR = 1.15, 0.02  # more padding than in ours, as a share of it or of all positions
+MORE_PADDING, MORE_BATCHES = 0.02, 1  # than the worse of two good ways has: a share of all positions, and a batch
 STARTER = f"""def {FUNCTION}(lengths, budget):
     # lengths[i] is how many tokens text i has; none has more than budget
     # gives a list of batches, each a list of texts' numbers
@@ -150,8 +150,8 @@ def seen_in(batches: Any, lengths: Sequence[int], budget: int) -> Seen | None:
 def ours(lengths: Sequence[int], budget: int) -> list[list[int]]:
     """From the longest text down, each batch as many as its first one's length leaves room for.
 
-    >>> ours([5, 1, 2, 5], 10)
-    [[0, 3], [2, 1]]
+    >>> ours([5, 1, 2, 5], 10), upwards([5, 1, 2, 5], 10)
+    ([[0, 3], [2, 1]], [[1, 2], [0, 3]])
     """
     left = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     batches = []
@@ -159,6 +159,16 @@ def ours(lengths: Sequence[int], budget: int) -> list[list[int]]:
         n = budget // lengths[left[0]]
         batches.append(left[:n])
         left = left[n:]
+    return batches
+
+
+def upwards(lengths: Sequence[int], budget: int) -> list[list[int]]:
+    """The same from the shortest up, which leaves other padding."""
+    batches: list[list[int]] = [[]]
+    for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
+        if lengths[i] * (len(batches[-1]) + 1) > budget:
+            batches.append([])
+        batches[-1].append(i)
     return batches
 
 
@@ -174,11 +184,12 @@ def judge_budget(answer: Any, case: Case) -> Judged:
     if len(looked) < len(found):
         return Judged("wrong", "Give a list of batches, each a list of the texts' numbers.", hint=1)
     best = [seen_in(ours(*call), *call) or each for call, each in zip(calls, looked, strict=True)]
+    other = [seen_in(upwards(*call), *call) or each for call, each in zip(calls, looked, strict=True)]
     once = all(each.once for each in looked)
     within = once and all(each.within for each in looked)
-    both = list(zip(looked, best, strict=True))
-    little = within and all(each.padding <= max(NEAR_SHARE * b.padding, b.padding + NEAR) for each, b in both)
-    few = within and all(each.n_batches <= 1.1 * b.n_batches + 1 for each, b in both)
+    beside = list(zip(looked, best, other, strict=True))
+    little = within and all(each.padding <= max(a.padding, b.padding) + MORE_PADDING for each, a, b in beside)
+    few = within and all(each.n_batches <= max(a.n_batches, b.n_batches) + MORE_BATCHES for each, a, b in beside)
     checks = tuple(map(Check, CHECKS, (once, within, little, few), SHARES))
     theirs, circles = (
         tuple((float(len(call[0])), each.padding) for call, each in zip(calls, side, strict=True))

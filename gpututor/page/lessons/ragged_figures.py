@@ -93,7 +93,7 @@ def learning(found: Ragged) -> object:
         shown = f"{losses[-1]:.2f}", NONE if held is None else f"{held:.3f}"
         rows.append((found.told[key]["label"], (f"{len(losses)}", duration(time), *shown)))
     return line_figure(
-        f"The same texts, learned from {N_EPOCHS} times",
+        f"The same texts, read {N_EPOCHS} times",
         found.label("a small LSTM that guesses the next word"),
         found.learning_lines(),
         table("The way", ("Steps", "All texts, once", "Last loss it told", "Loss of a word, unseen texts"), rows),
