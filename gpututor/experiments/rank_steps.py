@@ -63,11 +63,13 @@ def on_ranks(
         dist.init_process_group("nccl")
         step, session = make(torch.device("simgpu", torch.accelerator.current_device_index())), current.session
         losses: list[Any] = []
+        share = None if n_samples is None else n_samples // n_ranks
+        about = getattr(step, "about", lambda _k: (share,))
 
         def go_on(until: int) -> None:
             while len(losses) < until:
                 if len(losses) >= first_kept:
-                    session.begin_step(None if n_samples is None else n_samples // n_ranks)
+                    session.begin_step(*about(len(losses)))
                 losses.append(step(len(losses)))
                 if rank == 0:
                     tell(len(losses))

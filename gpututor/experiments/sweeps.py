@@ -30,7 +30,8 @@ Step = Callable[[int], Any]
 """Trains step number k and gives its loss, a scalar tensor left on the device (reading it would wait), or None.
 
 One with a method `held_out()` is asked, after the run and not as part of it, for the loss on samples it never saw; one
-with `noted()` for numbers by name, which are kept with its point.
+with `noted()` for numbers by name, which are kept with its point. One with `about(k)` says how many samples step k
+learns from, and which part of its arithmetic isn't on padding.
 """
 
 MACHINE = "p3.2xlarge"
@@ -164,13 +165,14 @@ def _simulated(
     ) as sim:
         try:
             step = variant.make(torch.device("simgpu"))
+            about = getattr(step, "about", lambda _k: (variant.n_samples,))
             for k in range(plan.first_kept):
                 losses.append(step(k))
                 tell(k + 1)
             _wait(sim)  # so that nothing before runs into the first kept step
             first, began_ns = len(sim.tape.entries), sim.host_ns
             for k in range(plan.first_kept, plan.end):
-                sim.begin_step(variant.n_samples)
+                sim.begin_step(*about(k))
                 losses.append(step(k))
                 tell(k + 1)
             _wait(sim)

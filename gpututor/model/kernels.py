@@ -36,7 +36,8 @@ class Conv:
     Sizes of more than two space dimensions are multiplied together. `pixels_in` and
     `pixels_out` count one image. `moved_bytes` holds each tensor once. Where a 3x3 filter moves in single steps, so
     that Winograd's method applies, `winograd_rows` and `winograd_columns` are the size of the image that the pass
-    computes (of the gradient it reads, for "wgrad"); elsewhere they are 0.
+    computes (of the gradient it reads, for "wgrad"); elsewhere they are 0. With `trials` it runs as often for cuDNN to
+    find its quickest algorithm, and what it computes is of no use.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Conv:
     channels_last: bool = False
     winograd_rows: int = 0
     winograd_columns: int = 0
+    trials: int = 0
 
     @property
     def flop(self) -> int:

@@ -17,6 +17,7 @@ from gpututor.model.cards_player import CardsPlayer, CardsPricer
 from gpututor.model.collectives import exchange_ns
 from gpututor.model.exchange import RanksExchange
 from gpututor.model.messages import MESSAGES, Messages
+from gpututor.model.played import without_padding
 from gpututor.model.tape import IN_BACKWARD, Tape
 from gpututor.model.what_if import AS_IT_IS, WhatIf
 from gpututor.timeline import Label, Lane, LaneKind, Origin, Span, Step, Timeline
@@ -91,6 +92,19 @@ class Meeting:
         return came_ns + max(0, round(late_share * (came_ns - player.waited_ns)))
 
 
+@dataclass(frozen=True, slots=True)
+class RankClocks:
+    """A run of several ranks in two numbers: how long it took, and how long kernels ran on each rank's card."""
+
+    duration_ns: int
+    busy_ns: tuple[int, ...]
+
+    @property
+    def idle_share(self) -> float:
+        """The part of all cards' time in which they computed nothing: waiting for others, exchanging, or for work."""
+        return 1 - sum(self.busy_ns) / (len(self.busy_ns) * self.duration_ns)
+
+
 @dataclass(slots=True)
 class RankTapes:
     """The tapes of a run of `n_ranks` processes. With one tape only, all the others are taken to do as rank 0 does."""
@@ -136,6 +150,21 @@ class RankTapes:
             Origin.SIMULATED, machine.card.name, self._host(machine), self.what, tuple(versions), machine.card.n_sms
         )
         return Timeline(tuple(lanes), tuple(spans), window, label, steps)
+
+    def clocks(self, machine: Machine, network: str | None = None, *, as_in_training: bool = False) -> RankClocks:
+        """How long all of it takes there and how long each card computes, without a timeline: some times as quick.
+
+        Raises:
+            TimelineError: nothing was done, or a rank waits for one that has ended.
+            RanksDisagree: the ranks of a group don't call the same collectives.
+            LinkNotKnown: no link is called `network`.
+        """
+        players = {
+            rank: CardsPlayer(CardsPricer(machine, network), None, machine.n_cards) for rank in range(len(self.tapes))
+        }
+        self._play(players, Meeting(machine.n_cards, players, as_in_training))
+        (begin_ns, end_ns), _ = self._steps(list(players.values()))
+        return RankClocks(end_ns - begin_ns, tuple(player.queue.summed_kernel_ns for player in players.values()))
 
     def _play(self, players: Mapping[int, CardsPlayer], meeting: Meeting) -> None:
         """Every rank plays until its next collective, in order of ranks, again and again."""
@@ -183,7 +212,7 @@ class RankTapes:
 
 def _add(lanes: list[Lane], spans: list[Span], rank: int, player: CardsPlayer, own: Sequence[Span]) -> None:
     """Put one rank's used lanes and its spans behind those of the ranks before it."""
-    rows, placed = player.queue.placed(own)
+    rows, placed = player.queue.placed(without_padding(player, own))
     where: dict[int, int] = {}
     for row in sorted({s.lane for s in placed}):
         where[row] = len(lanes)

@@ -109,9 +109,13 @@ class ModuleCall:
 
 @dataclass(frozen=True, slots=True)
 class BeginStep:
-    """A training step begins here and lasts until the next one begins or the run ends."""
+    """A training step begins here and lasts until the next one begins or the run ends.
+
+    `useful_share` is the part of its kernels' arithmetic that isn't on padding, where the program says so.
+    """
 
     n_samples: int | None = None
+    useful_share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +207,7 @@ class Player:
         self.queue = self.make_queue(sink, n_cards)
         self.events: dict[int, int] = {}
         self.begins: list[tuple[int, int | None]] = []
+        self.useful_shares: list[float | None] = []  # of each step
         self.end_ns: int | None = None
 
     def make_queue(self, sink: list[Span] | None, n_cards: int) -> Queue:
@@ -247,6 +252,7 @@ class Player:
                 queue.replay(self.pricer.graph(entry))
             case BeginStep():
                 self.begins.append((queue.host_ns, entry.n_samples))
+                self.useful_shares.append(entry.useful_share)
                 self.end_ns = None
             case EndRun():
                 self.end_ns = queue.host_ns

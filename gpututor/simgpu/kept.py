@@ -42,7 +42,8 @@ def of_rnn(facts: dict[str, Any]) -> int:
     if not facts["train"]:
         return 0
     mode, layers, directions = facts["mode"], facts["layers"], facts["directions"]
-    units = facts["seq"] * facts["batch"] * directions * facts["hidden"]
+    runs = facts.get("runs") or ((facts["batch"], facts["seq"]),)
+    units = sum(batch * n for batch, n in runs) * directions * facts["hidden"]
     numbers = units * (layers * (GATES[mode] + BESIDE_GATES[mode]) + layers - 1)
     return int(numbers) * BYTES.get(facts["dtype"], 4)
 

@@ -12,6 +12,7 @@ from gpututor.model.kernels import Attention, Conv, Gemm, RnnStep
 from gpututor.model.lowering import lower
 from gpututor.model.spec import HostKind, OpCall, OpCost, TensorMeta
 from gpututor.model.tape import TapeOp
+from gpututor.simgpu import tuning
 from gpututor.simgpu.forms import DTYPE_NAME, Form
 from gpututor.simgpu.keys import careful_key, quick_key
 from gpututor.simgpu.precision.half_products import function_on_cpu
@@ -52,6 +53,7 @@ class Plan:
         "call",
         "card",
         "compute",
+        "convolves",
         "cost",
         "entries",
         "form",
@@ -82,7 +84,9 @@ class Plan:
         self.watched = False  # with numerics off it may make or spoil a known value
         self.cost: OpCost | None = None
         self.entries: list[TapeOp | None] = [None] * len(PHASES)
-        self.call: OpCall | None = None  # of a product in fp32, for which a program may allow TF32 at any time
+        # of a product in fp32 or a convolution, for which a program may allow TF32 or ask for a search at any time
+        self.call: OpCall | None = None
+        self.convolves = False
         self.precision = ""  # the switch of torch's that decides
         self.rounded: tuple[list[TapeOp | None], list[TapeOp | None]] = ([], [])  # entries without TF32, and with it
 
@@ -91,13 +95,14 @@ class Plan:
     ) -> None:
         """Note what the op costs on tensors of these forms, for now and for later calls."""
         self.cost = cost_of(op, args, kwargs, outs, view)
-        if any(isinstance(k, PRODUCTS) and k.number_format == "fp32" for k in self.cost.kernels):
+        self.convolves = any(isinstance(k, Conv) for k in self.cost.kernels)
+        if self.convolves or any(isinstance(k, PRODUCTS) and k.number_format == "fp32" for k in self.cost.kernels):
             self.call = call_of(op, args, kwargs, outs)
             self.precision = precision_of(self.call.name)
             self.rounded = ([None] * len(PHASES), [None] * len(PHASES))
 
     def entry(self, phase: int) -> TapeOp:
-        """The tape's entry for a caller of this phase; that of a product in fp32 is not kept in `entries`."""
+        """The tape's entry for a caller of this phase; where `call` is set it is not kept in `entries`."""
         if self.call is not None:
             return self._as_allowed_now(self.call, phase)
         known = self.entries[phase]
@@ -112,6 +117,8 @@ class Plan:
         if known is None:
             cost = lower(replace(call, tf32=tf32))
             known = self.rounded[tf32][phase] = TapeOp(self.name, cost.host, PHASES[phase], cost.kernels)
+        if self.convolves and tuning.is_on():
+            tuning.search(self, known.kernels, phase)
         return known
 
 

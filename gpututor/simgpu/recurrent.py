@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -36,11 +37,19 @@ def skip_input() -> Iterator[None]:
         _skipping.pop()
 
 
-def rnn_facts(mode: str, x: Any, hx: Sequence[Any], rest: Sequence[Any], packed: bool) -> dict[str, Any]:
-    """Shapes of a recurrent layer for the cost model."""
-    if packed:
+def runs_of(batch_sizes: torch.Tensor) -> tuple[tuple[int, int], ...]:
+    """How many sentences of a packed batch go on, and for how many steps: (3, 1), (2, 3), … for `[3, 2, 2, 2, …]`."""
+    return tuple((int(batch), len(list(same))) for batch, same in groupby(batch_sizes.tolist()))
+
+
+def rnn_facts(
+    mode: str, x: Any, hx: Sequence[Any], rest: Sequence[Any], batch_sizes: torch.Tensor | None
+) -> dict[str, Any]:
+    """Shapes of a recurrent layer for the cost model; `batch_sizes` are those of a packed batch."""
+    packed = batch_sizes is not None
+    if batch_sizes is not None:
         _, n_layers, _, train, bidirectional = rest[:5]
-        seq, batch = -(-x.shape[0] // max(1, hx[0].shape[1])), hx[0].shape[1]
+        seq, batch = len(batch_sizes), hx[0].shape[1]
     else:
         _, n_layers, _, train, bidirectional, batch_first = rest[:6]
         seq, batch = (x.shape[1], x.shape[0]) if batch_first else (x.shape[0], x.shape[1])
@@ -55,6 +64,7 @@ def rnn_facts(mode: str, x: Any, hx: Sequence[Any], rest: Sequence[Any], packed:
         "dtype": DTYPE_NAME[x.dtype],
         "packed": packed,
         "train": bool(train),
+        **({} if batch_sizes is None else {"runs": runs_of(batch_sizes)}),
         **_skipping[-1],
     }
 

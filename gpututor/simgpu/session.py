@@ -92,6 +92,7 @@ class Session:
         self._keep = self.tape.entries.append if keep_tape else None
         self._outer: Session | None = None
         self.counts_modules = clock == "virtual"  # else Python's time is real
+        self.tuned: set[object] = set()  # plans of convolutions whose quickest algorithm cuDNN has looked for
         self.n_steps_seen = 0  # by somebody who finds steps in a program without marks
 
     @property
@@ -164,9 +165,12 @@ class Session:
         """Write no more on the tape; the clocks and the memory go on."""
         self._keep = None
 
-    def begin_step(self, n_samples: int | None = None) -> None:
-        """A training step begins; the one before it, if any, ends."""
-        self.account(BeginStep(n_samples))
+    def begin_step(self, n_samples: int | None = None, useful_share: float | None = None) -> None:
+        """A training step begins; the one before it, if any, ends.
+
+        `useful_share` is the part of its arithmetic that isn't on padding, where the program knows.
+        """
+        self.account(BeginStep(n_samples, useful_share))
 
     def end_run(self) -> None:
         """The last step ends here."""

@@ -18,6 +18,7 @@ from gpututor.simgpu.memory import Block
 from gpututor.simgpu.plans import Plan, cost_of, short_name
 from gpututor.simgpu.private import operators
 from gpututor.simgpu.private.tensors import schema_of
+from gpututor.simgpu.recurrent import runs_of
 from gpututor.simgpu.session import Session, phase
 from gpututor.simgpu.streams import card_of
 from gpututor.simgpu.tensor import SimTensor, new, wrap
@@ -166,20 +167,19 @@ def left_aligned(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[
 
 @special(operators.PACK)
 def pack(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Lengths stay on the host, as with CUDA: the second result is a CPU tensor."""
+    """Lengths stay on the host, as with CUDA: the second result is a CPU tensor.
+
+    On the card it is a slice and a copy for every length that occurs, and one `cat` of them.
+    Source: pytorch/pytorch aten/src/ATen/native/PackedSequence.cpp, _pack_padded_sequence.
+    """
     padded, lengths, batch_first = args
-    if known.host(padded) is None:
-        thin = torch.empty((*padded.shape[:2], 1))
-        data, batch_sizes = op(thin, lengths, batch_first)
-        form = known.dense(torch.Size((data.shape[0], *padded.shape[2:])), padded.form)
-        packed = new(form, None, Block(form.n_bytes, session.memories[padded.form.device.index]))
-    else:
-        data, batch_sizes = op(padded.host, lengths, batch_first)
-        packed = wrap(data, index=padded.form.device.index)
-    plan = Plan(short_name(op))
-    plan.cost = cost_of(op, (padded,), {}, (packed.form,), view=False)
-    session.account(plan.entry(phase()))
-    return packed, batch_sizes
+    _, batch_sizes = op(torch.empty((*padded.shape[:2], 1)), lengths, batch_first)
+    steps = padded.transpose(0, 1) if batch_first else padded
+    parts, at = [], 0
+    for batch, n in runs_of(batch_sizes):
+        parts.append(steps[at : at + n, :batch].contiguous().view(n * batch, *steps.shape[2:]))
+        at += n
+    return torch.cat(parts), batch_sizes
 
 
 def seen(session: Session, name: str, t: SimTensor, what: str) -> torch.Tensor:

@@ -151,7 +151,7 @@ def rnn_kernel(mode: str, n_states: int, packed: bool) -> Callable[..., Any]:
             x, hx, params, *rest = a
             batch_sizes = None
         states = list(hx) if n_states == 2 else [hx]
-        note = rnn_note(rnn_facts(mode, x, states, rest, packed))
+        note = rnn_note(rnn_facts(mode, x, states, rest, batch_sizes))
         note.called(name, a, {})
 
         def compute(x: Any, *ts: Any) -> tuple[torch.Tensor, ...]:

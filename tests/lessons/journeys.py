@@ -259,6 +259,17 @@ JOURNEYS = (
         ("guess.value, {})", 'guess.value, {"n_learned": 16, "n_again": 4, "batches": [1, 64]})'),
     ),
     Journey(
+        "14_ragged_sequences.py",
+        "about half",
+        (
+            Control("machine", select("ways", "T4 (g4dn.xlarge)"), "ways", select("ways", "V100 (p3.2xlarge)")),
+            Control("way in the ledger", choose("timeline_head", nth=0), "ledger", choose("timeline_head", nth=2)),
+            Control("window of the timeline", press("timeline_head", "ArrowRight", nth=0), "timeline"),
+        ),
+        ("why", "timeline", "learned", "shapes"),
+        ("guess.value, {})", 'guess.value, {"n_texts": 64, "n_long": 32, "n_shapes": 8})'),
+    ),
+    Journey(
         "16_more_than_one_gpu.py",
         "about as long as before",
         (

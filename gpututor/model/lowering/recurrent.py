@@ -12,6 +12,7 @@ layers alone (CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H, torch 1.12 and later) is no
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import cast
 
 from gpututor.errors import KernelSpecError
 from gpututor.model.costs.rates import power_of_two_in
@@ -43,6 +44,7 @@ class Sizes:
     itemsize: int
     tf32: bool
     may_persist: bool = False  # the program leaves cuDNN's algorithm to torch, and the batch has one length
+    runs: tuple[tuple[int, int], ...] = ()  # of a packed batch: how many sentences go on, and for how many steps
 
     @property
     def width(self) -> int:
@@ -54,9 +56,14 @@ class Sizes:
         moved_bytes = (m * k + k * n + m * n) * self.itemsize
         return Gemm(name, m, n, k, moved_bytes, self.form, 1, self.tf32, power_of_two_in(self.hidden, n, k))
 
-    def gates(self, name: str) -> tuple[KernelSpec, ...]:
-        """The kernel that applies the gates for one time step."""
-        n = self.batch * self.hidden
+    @property
+    def rows(self) -> int:
+        """Words of all sentences together; without padding where they are packed."""
+        return sum(batch * n for batch, n in self.runs) if self.runs else self.seq * self.batch
+
+    def gates(self, name: str, batch: int) -> tuple[KernelSpec, ...]:
+        """The kernel that applies the gates for one time step of `batch` sentences."""
+        n = batch * self.hidden
         return walk(name, n, GATE_NUMBERS[self.mode] * n * self.itemsize, GATE_FLOP[self.mode] * n, self.form)
 
     def inputs(self) -> list[int]:
@@ -64,13 +71,13 @@ class Sizes:
         later = self.hidden * self.directions
         return [self.input if layer == 0 else later for layer in range(self.layers) for _ in range(self.directions)]
 
-    def recurrent(self, backward: bool) -> KernelSpec:
-        """The recurrent product of one time step."""
+    def recurrent(self, backward: bool, batch: int) -> KernelSpec:
+        """The recurrent product of one time step of `batch` sentences."""
         if self.seq > 1:
             at_once, gates = self.directions, GATES[self.mode]
-            return RnnStep("rnn step", gates, self.batch, self.hidden, self.form, backward, self.tf32, at_once)
+            return RnnStep("rnn step", gates, batch, self.hidden, self.form, backward, self.tf32, at_once)
         n, k = (self.hidden, self.width) if backward else (self.width, self.hidden)
-        return self.gemm("rnn hidden", self.batch, n, k)
+        return self.gemm("rnn hidden", batch, n, k)
 
     def steps(self, backward: bool) -> tuple[KernelSpec, ...]:
         """The kernels of all time steps of one layer in one direction."""
@@ -81,10 +88,15 @@ class Sizes:
         return self.steps_one_by_one(backward)
 
     def steps_one_by_one(self, backward: bool) -> tuple[KernelSpec, ...]:
-        """The same as a product and the gates for each step; going back the gates come first."""
-        if backward:
-            return (*self.gates("rnn gates backward"), self.recurrent(True)) * self.seq
-        return (self.recurrent(False), *self.gates("rnn gates")) * self.seq
+        """The same as a product and the gates for each step; going back the gates come first.
+
+        A packed batch has as many steps as its longest sentence; those that have ended are left out of the later ones.
+        """
+        kernels: list[KernelSpec] = []
+        for batch, n in (self.runs or ((self.batch, self.seq),))[:: -1 if backward else 1]:
+            gates, product = self.gates(f"rnn gates{' backward' * backward}", batch), self.recurrent(backward, batch)
+            kernels += ((*gates, product) if backward else (product, *gates)) * n
+        return tuple(kernels)
 
     def is_persistent_somewhere(self) -> bool:
         """Whether torch asks for a persistent kernel on a card that is good at it, by the rules that name no card.
@@ -118,6 +130,7 @@ def sizes_of(call: OpCall) -> Sizes:
         itemsize=ITEMSIZE_BYTES.get(dtype, 4),
         tf32=call.tf32,
         may_persist=not (call.kwarg("packed", False) or call.kwarg("skip_input", False)),
+        runs=cast("tuple[tuple[int, int], ...]", call.kwarg("runs", ())),
     )
 
 
@@ -135,7 +148,7 @@ def _forward(call: OpCall) -> OpCost:
     kernels: list[KernelSpec] = []
     for width_in in s.inputs():
         if not call.kwarg("skip_input", False):
-            kernels.append(s.gemm("rnn input", s.seq * s.batch, s.width, width_in))
+            kernels.append(s.gemm("rnn input", s.rows, s.width, width_in))
         kernels += s.steps(False)
     return OpCost(HostKind.RNN, tuple(kernels))
 
@@ -146,7 +159,7 @@ def _backward(call: OpCall) -> OpCost:
     if not (s.seq and s.batch and s.hidden):
         return OpCost(HostKind.RNN)
     kernels: list[KernelSpec] = []
-    rows = s.seq * s.batch
+    rows = s.rows
     for width_in in reversed(s.inputs()):
         kernels += s.steps(True)
         if not call.kwarg("skip_input", False):
