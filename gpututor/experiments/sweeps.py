@@ -7,10 +7,11 @@ for all. Every variant gets a fresh simulated machine, so nothing of one is left
 from __future__ import annotations
 
 import gc
+import os
 import statistics
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from gpututor.errors import ExperimentError, GpututorError
@@ -30,7 +31,7 @@ Step = Callable[[int], Any]
 """Trains step number k and gives its loss, a scalar tensor left on the device (reading it would wait), or None.
 
 One with a method `held_out()` is asked, after the run and not as part of it, for the loss on samples it never saw; one
-with `noted()` for numbers by name, which are kept with its point.
+with `noted()` for numbers by name, which are kept with its point; and one with `done()` may then give back what it has.
 """
 
 MACHINE = "p3.2xlarge"
@@ -45,7 +46,8 @@ class Variant:
     `n_samples` how many samples a step learns from. `n_steps`, `n_warmup` and `n_kept` take the place of the
     sweep's. With `numerics` False the simulated card follows shapes only, for a variant whose arithmetic would take a
     laptop minutes. With `n_cards` the simulated machine has as many for it. With `n_ranks` it is trained by as many
-    processes, each with a card of its own: `make` is called in each, and the losses are their means.
+    processes, each with a card of its own: `make` is called in each, and the losses are their means. `environ` are
+    variables of the environment that stand while its simulated machine is there.
     """
 
     key: str
@@ -59,6 +61,7 @@ class Variant:
     n_kept: int | None = None
     n_cards: int = 1
     n_ranks: int = 1
+    environ: Mapping[str, str] = field(default_factory=dict)
 
 
 def simulate(
@@ -158,11 +161,16 @@ def _simulated(
     if variant.n_ranks > 1:
         return _on_ranks(variant, machine, plan, tell, told)
     losses: list[Any] = []
-    with simulated_gpu(
-        _with_cards(machine, variant.n_cards), numerics=variant.numerics, what=variant.label, clock=clock
-    ) as sim:
+    with (
+        _environment(variant.environ),
+        simulated_gpu(
+            _with_cards(machine, variant.n_cards), numerics=variant.numerics, what=variant.label, clock=clock
+        ) as sim,
+        ExitStack() as afterwards,
+    ):
         try:
             step = variant.make(torch.device("simgpu"))
+            afterwards.callback(getattr(step, "done", bool))
             for k in range(plan.first_kept):
                 losses.append(step(k))
                 tell(k + 1)
@@ -214,6 +222,19 @@ def _on_ranks(
         "memory_bytes": done.memory_bytes,
         "held_out": done.held_out,
     }, done.tape
+
+
+@contextmanager
+def _environment(chosen: Mapping[str, str]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in chosen}
+    os.environ.update(chosen)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            if value is not None:
+                os.environ[name] = value
 
 
 def _with_cards(machine: str, n_cards: int) -> Machine:

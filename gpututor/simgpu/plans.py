@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+import torch.utils.deterministic
 
 from gpututor.model.host import PHASES
 from gpututor.model.kernels import Attention, Conv, Gemm, RnnStep
-from gpututor.model.lowering import lower
+from gpututor.model.lowering import hangs_on_determinism, lower
 from gpututor.model.spec import HostKind, OpCall, OpCost, TensorMeta
 from gpututor.model.tape import TapeOp
 from gpututor.simgpu.forms import DTYPE_NAME, Form
@@ -62,8 +63,8 @@ class Plan:
         "outs",
         "precision",
         "returns_nothing",
-        "rounded",
         "single",
+        "switched",
         "watched",
     )
 
@@ -82,9 +83,9 @@ class Plan:
         self.watched = False  # with numerics off it may make or spoil a known value
         self.cost: OpCost | None = None
         self.entries: list[TapeOp | None] = [None] * len(PHASES)
-        self.call: OpCall | None = None  # of a product in fp32, for which a program may allow TF32 at any time
-        self.precision = ""  # the switch of torch's that decides
-        self.rounded: tuple[list[TapeOp | None], list[TapeOp | None]] = ([], [])  # entries without TF32, and with it
+        self.call: OpCall | None = None  # of an op whose kernels a program's switches may change at any time
+        self.precision = ""  # the switch of torch's that decides over TF32, where it is a product in fp32
+        self.switched: dict[tuple[int, bool, bool, bool], TapeOp] = {}  # entries by phase and switches
 
     def settle(
         self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outs: tuple[Form | None, ...], view: bool
@@ -94,10 +95,11 @@ class Plan:
         if any(isinstance(k, PRODUCTS) and k.number_format == "fp32" for k in self.cost.kernels):
             self.call = call_of(op, args, kwargs, outs)
             self.precision = precision_of(self.call.name)
-            self.rounded = ([None] * len(PHASES), [None] * len(PHASES))
+        elif self.op is not None and hangs_on_determinism(call := call_of(op, args, kwargs, outs)):
+            self.call = call
 
     def entry(self, phase: int) -> TapeOp:
-        """The tape's entry for a caller of this phase; that of a product in fp32 is not kept in `entries`."""
+        """The tape's entry for a caller of this phase; one that hangs on a switch is not kept in `entries`."""
         if self.call is not None:
             return self._as_allowed_now(self.call, phase)
         known = self.entries[phase]
@@ -107,12 +109,25 @@ class Plan:
         return known
 
     def _as_allowed_now(self, call: OpCall, phase: int) -> TapeOp:
-        tf32 = bool(fp32_precision("cuda", self.precision) == "tf32")
-        known = self.rounded[tf32][phase]
+        tf32 = bool(self.precision and fp32_precision("cuda", self.precision) == "tf32")
+        deterministic, filled = determinism()
+        key = (phase, tf32, deterministic, filled)
+        known = self.switched.get(key)
         if known is None:
-            cost = lower(replace(call, tf32=tf32))
-            known = self.rounded[tf32][phase] = TapeOp(self.name, cost.host, PHASES[phase], cost.kernels)
+            cost = lower(replace(call, tf32=tf32, deterministic=deterministic, filled=filled))
+            known = self.switched[key] = TapeOp(self.name, cost.host, PHASES[phase], cost.kernels)
         return known
+
+
+def determinism() -> tuple[bool, bool]:
+    """Whether a program asks for deterministic algorithms now, and whether new memory is filled, which goes with it.
+
+    cuDNN alone can be asked too, by `torch.backends.cudnn.deterministic`; that fills nothing.
+    Source: aten/src/ATen/native/Convolution.cpp, where `deterministic` is either of both.
+    """
+    if not torch.are_deterministic_algorithms_enabled():
+        return torch.backends.cudnn.deterministic, False
+    return True, torch.utils.deterministic.fill_uninitialized_memory
 
 
 def short_name(op: Any) -> str:
