@@ -77,6 +77,7 @@ EXPERIMENTS = (
             (10, "tiny-kernels", "ResNet-50 eager, compiled and as a graph", "tiny_kernels", ""),
             (11, "fewer-bits", "three networks in fp32, TF32, fp16 and bf16", "fewer_bits", ""),
             (12, "optimizers", "updates in three ways, rows of a table, and ResNet-50", "optimizers", ""),
+            (15, "pauses", "a training step with each switch that was left on", "pauses", ""),
             (16, "several-cards", "a small network in one process and in two", "several_cards", ""),
         )
     ),
