@@ -169,7 +169,7 @@ def judge_evaluated(answer: Any, case: Case) -> Judged:
     ran = launched[0]
     gave = ran.gave if isinstance(ran.gave, Mapping) else {}
     loss = gave.get("loss")
-    if not is_number(loss):
+    if loss is None or not is_number(loss):
         return Judged("wrong", f"`{FUNCTION}` gave {loss!r}; give back the mean loss, one number.", hint=1)
     read_bytes = SMALL_BYTES + 4 * n_samples  # a number for each sample, where the samples themselves are 32
     there = ran.downloaded_bytes <= read_bytes and ran.uploaded_bytes <= SMALL_BYTES

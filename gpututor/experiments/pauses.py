@@ -120,7 +120,7 @@ def collections(n_samples: int | None = None) -> list[Variant]:
     kinds = ((0, False), (many, False), (many, True))
     return [
         Variant(key, f"gc.collect() after each step, {n:,} samples{', frozen' if frozen else ''}",
-                partial(make, n, frozen), n, None, 3, 0, n_kept=2)
+                partial(make, n, frozen), n, None, 2, 0, n_kept=2)
         for key, (n, frozen) in zip(COLLECTED, kinds, strict=True)
     ]  # fmt: skip
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from gpututor.jobs.shapes import KINDS, draw
 from gpututor.marking import pause
 
-SIDE, WIDTH, DEPTH, BATCH = 16, 384, 4, 64
+SIDE, WIDTH, DEPTH, BATCH = 16, 320, 4, 64
 N_STEPS = 40  # of an epoch: a small data set, as in most first projects
 N_HELD_OUT = 640
 SMALL, LARGE = 4, 320  # held-out pictures at once

@@ -17,6 +17,7 @@ from gpututor.jobs.updates import DeepJob, optimizer
 from gpututor.marking import pause
 
 COLLECTION = "garbage collection"
+FILLING: Any = torch.utils.deterministic  # a module whose attribute is a property
 N_SAMPLES = 300_000  # of a data set kept as Python objects, two of them each
 Step = Callable[[int], Any]
 
@@ -31,14 +32,14 @@ def anomaly_mode() -> Iterator[None]:
 @contextmanager
 def deterministic(*, fill: bool = True) -> Iterator[None]:
     """torch.use_deterministic_algorithms, with new memory filled as torch has it, or without."""
-    before = torch.utils.deterministic.fill_uninitialized_memory
+    before = FILLING.fill_uninitialized_memory
     torch.use_deterministic_algorithms(True, warn_only=True)
-    torch.utils.deterministic.fill_uninitialized_memory = fill
+    FILLING.fill_uninitialized_memory = fill
     try:
         yield
     finally:
         torch.use_deterministic_algorithms(False)
-        torch.utils.deterministic.fill_uninitialized_memory = before
+        FILLING.fill_uninitialized_memory = before
 
 
 @contextmanager
@@ -134,8 +135,8 @@ def dilated(device: torch.device, switch: str, batch: int = 64) -> Switched:
 
     def step(_k: int) -> Tensor:
         sgd.zero_grad()
-        loss = net(x).square().mean()
-        loss.backward()
+        loss: Tensor = net(x).square().mean()
+        loss.backward()  # type: ignore[no-untyped-call]
         sgd.step()
         return loss.detach()
 

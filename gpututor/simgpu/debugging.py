@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import torch
@@ -27,11 +28,12 @@ with anomaly mode it is 3.5 (torch 2.13, CPU tensors).
 """
 
 
-def frames_of_the_program(outermost: Any) -> int:
+def frames_of_the_program(outermost: FrameType | None) -> int:
     """Frames of Python from this one's caller up to `outermost`, which began the session, or to the last."""
-    frame, n = sys._getframe(1), 0
+    frame: FrameType | None = sys._getframe(1)
+    n = 0
     while frame is not None and frame is not outermost:
-        frame, n = frame.f_back, n + 1  # type: ignore[assignment]
+        frame, n = frame.f_back, n + 1
     return n
 
 

@@ -19,6 +19,7 @@ from gpututor.simgpu.precision.half_products import function_on_cpu
 from gpututor.simgpu.private.tensors import fp32_precision, schema_of
 from gpututor.simgpu.tensor import SimTensor
 
+FILLING: Any = torch.utils.deterministic  # a module whose attribute is a property
 DETACH = torch.ops.aten.detach.default
 PRODUCTS = (Gemm, Conv, RnnStep, Attention)
 """Kernels that TF32 makes quicker."""
@@ -127,7 +128,7 @@ def determinism() -> tuple[bool, bool]:
     """
     if not torch.are_deterministic_algorithms_enabled():
         return torch.backends.cudnn.deterministic, False
-    return True, torch.utils.deterministic.fill_uninitialized_memory
+    return True, FILLING.fill_uninitialized_memory
 
 
 def short_name(op: Any) -> str:

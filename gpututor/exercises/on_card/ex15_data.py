@@ -11,7 +11,7 @@ import numpy.typing as npt
 N_SAMPLES, N_NUMBERS, N_HIDDEN, N_KINDS = 130, 32, 64, 10
 DROPPED = 0.5
 SEED = 15
-Numbers = npt.NDArray[np.float32]
+Numbers = npt.NDArray[Any]
 
 
 @lru_cache(maxsize=4)

@@ -285,7 +285,7 @@ class Pauses:
     def learning_lines(self) -> dict[str, Sequence[tuple[float, float]]]:
         """Seconds and mean loss of the trainings, each at its own pace."""
         named = {"as it was found": FOUND, "tidied up": TIDY}
-        lines = {}
+        lines: dict[str, Sequence[tuple[float, float]]] = {}
         for name, key in named.items():
             step_ns = float(self.steps[key].step_ns)
             known = [loss for loss in self.losses[key] if loss is not None]
