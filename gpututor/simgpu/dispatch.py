@@ -133,8 +133,7 @@ def wrap_out(plan: Plan, out: Any, args: tuple[Any, ...]) -> Any:
     else:
         base = args[plan.alias]
         made = [
-            view_of(base, form, host) if form is not None else host
-            for form, host in zip(plan.outs, hosts, strict=True)
+            view_of(base, form, host) if form is not None else host for form, host in zip(plan.outs, hosts, strict=True)
         ]
     return made[0] if plan.single else tuple(made)
 

@@ -2,7 +2,8 @@
 
 On the virtual clock the host's time comes from a table, and a table knows no file, no histogram and no garbage
 collection. So a block that only the host works in is timed on this computer, and that time stands on the tape: it is
-the one part of such a run that doesn't repeat to the nanosecond. On the paced clock all of the host's time is real.
+the one part of such a run that doesn't repeat to the nanosecond. Left out is the time in which other programs had the
+processor, where the system tells it. On the paced clock all of the host's time is real.
 """
 
 from __future__ import annotations
@@ -10,12 +11,30 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from gpututor import marking
 from gpututor.model.marks import BeginPause, EndPause
 from gpututor.model.tape import HostWork
 from gpututor.simgpu.session import Session, current
 from gpututor.timeline import Activity
+
+WAITED = Path("/proc/thread-self/schedstat")
+"""On Linux, of this thread: nanoseconds at work, nanoseconds ready and waiting for a processor, turns.
+
+Source: Linux, Documentation/scheduler/sched-stats.rst, "/proc/<pid>/schedstat"."""
+
+
+def own_ns(waited: Path = WAITED) -> int:
+    """This computer's clock without the time in which the thread was ready and others had the processor.
+
+    Without such a file, or with another in its place, it is the plain clock.
+    """
+    try:
+        delay_ns = int(waited.read_text("ascii").split()[1])
+    except (OSError, IndexError, ValueError):
+        delay_ns = 0
+    return time.perf_counter_ns() - delay_ns
 
 
 @contextmanager
@@ -26,11 +45,11 @@ def pausing(name: str, host_only: bool) -> Iterator[None]:
         yield
         return
     if host_only and session.counts_modules:
-        began_ns = time.perf_counter_ns()
+        began_ns = own_ns()
         try:
             yield
         finally:
-            session.account(HostWork(Activity.PAUSE, name, time.perf_counter_ns() - began_ns))
+            session.account(HostWork(Activity.PAUSE, name, max(0, own_ns() - began_ns)))
         return
     session.account(BeginPause(name))
     try:

@@ -121,7 +121,7 @@ def test_without_resnet_its_column_stays_empty(found):
 def test_the_dearest_switch_is_named_and_free_ones_are(found):
     said = found({small_key("off"): 2, small_key("anomaly"): 10, small_key("emptied"): 2}).switches_said
 
-    assert "`set_detect_anomaly(True)`, 5.0 times" in said
+    assert "set_detect_anomaly(True), 5.0 times" in said
     assert "This costs hardly anything here: empty_cache() after each step." in said
 
 

@@ -13,6 +13,7 @@ from gpututor import marking
 from gpututor.model.marks import BeginPause, EndPause, LaunchBlocking
 from gpututor.model.tape import MODULE_CALL, BeginStep, CopyCall, HostWork, TapeOp
 from gpututor.simgpu import debugging, simulated_gpu
+from gpututor.simgpu.pauses import own_ns
 from gpututor.timeline import Activity
 
 
@@ -238,6 +239,24 @@ def test_what_the_host_really_does_is_charged_at_its_real_time():
     assert type(found) is HostWork
     assert (found.activity, found.name) == (Activity.PAUSE, "checkpoint")
     assert found.long_ns >= 20_000_000
+
+
+def test_time_in_which_others_had_the_processor_is_left_out(tmp_path):
+    waited = tmp_path / "schedstat"
+    waited.write_text("0 0 1\n")
+    plain_ns = own_ns(waited)
+    waited.write_text("0 5000000000 2\n")
+
+    assert own_ns(waited) < plain_ns - 4_000_000_000
+
+
+@pytest.mark.parametrize("told", ["", "7", "a b c"])
+def test_without_such_a_count_the_plain_clock_is_taken(tmp_path, told):
+    waited = tmp_path / "schedstat"
+    waited.write_text(told)
+
+    assert 0 <= time.perf_counter_ns() - own_ns(waited) < 10**9
+    assert 0 <= time.perf_counter_ns() - own_ns(tmp_path / "gone") < 10**9
 
 
 def test_outside_a_session_a_pause_is_only_run():

@@ -110,8 +110,8 @@ def growth(found: Pauses) -> object:
         found.growth_lines(),
         x_title="steps so far",
         y_title="one step (ms)",
-        note=f"Each point is a mean of some steps. {found.growth_said} The page is really written: that line is "
-        "this computer's.",
+        note=f"Each point is the middle one of some steps. {found.growth_said} The page is "
+        "really written: that line is this computer's.",
         wide=True,
     )
 
@@ -147,16 +147,18 @@ def kept(found: Pauses) -> mo.Html | None:
 
 def learning(found: Pauses) -> object:
     """Losses over this machine's seconds, and what was found on held-out pictures."""
-    rows: list[Row] = []
-    for name, key in (("as it was found", FOUND), ("tidied up", TIDY)):
-        held = found.held(key)
-        step_ns = float(found.steps[key].step_ns)
-        rows += [(f"{name}, after {k} steps", (duration(k * step_ns), f"{loss:.3f}")) for k, loss in held.items()]
+    held = [found.held(key) for key in (FOUND, TIDY)]
+    step_ns = [float(found.steps[key].step_ns) for key in (FOUND, TIDY)]
+    rows: list[Row] = [
+        (f"after {k} steps", (*(duration(k * ns) for ns in step_ns), *(f"{losses[k]:.3f}" for losses in held)))
+        for k in held[0]
+        if k in held[1]
+    ]
     return line_figure(
         "The same training, by the clock",
         found.label("a small network on drawn shapes"),
         found.learning_lines(),
-        table("Validation", ("At", "Held-out loss"), rows),
+        table("Held-out loss", ("As found, at", "Tidied up, at", "As found", "Tidied up"), rows),
         x_title="seconds on this machine",
         y_title="loss",
         note=f"Means of some losses. {found.same_losses_said} Validating in large batches gives the same number.",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from statistics import mean
+from statistics import mean, median
 from typing import Any
 
 from gpututor.cards import Machine
@@ -38,7 +38,7 @@ PERIODS = (5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560)
 ENOUGH = 0.95  # of the time in steps: our choice
 SMOOTH = 12  # steps in a mean of losses
 SLOWER = 1.05  # less than a twentieth slower is nothing that one would notice
-NOISY = 12  # steps in a mean of step times
+NOISY = 12  # steps of which the middle one is drawn
 
 SWITCHES: Mapping[str, str] = {
     "off": "nothing left on",
@@ -212,7 +212,7 @@ class Pauses:
             return ""
         worst = max(timed, key=lambda switch: timed[switch])
         free = [SWITCHES[switch] for switch, times in timed.items() if times < SLOWER]
-        told = f"Dearest for the small network is `{SWITCHES[worst]}`, {timed[worst]:.1f} times."
+        told = f"Dearest for the small network is {SWITCHES[worst]}, {timed[worst]:.1f} times."
         if free:
             told += f" {'These cost' if len(free) > 1 else 'This costs'} hardly anything here: {', '.join(free)}."
         return told
@@ -232,7 +232,7 @@ class Pauses:
         """Steps so far, and a step's milliseconds, for each way."""
         named = {"sum(losses) / len(losses)": "all", "a page rewritten": "report", "a running mean": "last"}
         return {
-            name: [(k, ns / 1e6) for k, ns in running_mean(self.lengths_ns(way), NOISY)[NOISY - 1 :: 4]]
+            name: [(k, ns / 1e6) for k, ns in middles(self.lengths_ns(way), NOISY)[::4]]
             for name, way in named.items()
             if self.has(grown_key(way))
         }
@@ -306,6 +306,15 @@ class Pauses:
     def held(self, key: str) -> dict[int, float]:
         """Held-out losses by the step after which they were found."""
         return {int(name[5:]): loss for name, loss in self.noted.get(key, {}).items() if name.startswith("held ")}
+
+
+def middles(values: Sequence[int], n: int) -> list[tuple[int, float]]:
+    """Each value's number, from `n` on, and the middle one of the last `n` values.
+
+    >>> middles([1, 9, 2, 3], 3)
+    [(3, 2.0), (4, 3.0)]
+    """
+    return [(k, float(median(values[k - n : k]))) for k in range(n, len(values) + 1)]
 
 
 def step_lengths(path: Path, machine: Machine) -> list[int]:
