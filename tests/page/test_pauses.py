@@ -61,7 +61,6 @@ def found(tmp_path):
 
 def test_what_is_neither_step_nor_pause_is_waiting_for_the_loss():
     assert EPOCH.reading_ns == 50.0
-    assert EPOCH.pause_ns == 750.0
     assert EPOCH.trained_share == 0.25
 
 

@@ -8,13 +8,13 @@ from gpututor.charts import css_fill
 from gpututor.experiments.pauses import COLLECTED, EVERY, N_PICTURES, N_VALIDATED, resnet_key, small_key
 from gpututor.ledger import Account
 from gpututor.page.figures import figure
-from gpututor.page.lessons.pauses import ENOUGH, FOUND, PARTS, READING, SWITCHES, TIDY, Pauses
+from gpututor.page.lessons.pauses import ENOUGH, FOUND, OFTEN, PARTS, READING, SWITCHES, TIDY, Pauses
 from gpututor.page.lessons.tiny_tables import Row, table
 from gpututor.page.line_figure import line_figure
-from gpututor.page.money import price_of, spent
+from gpututor.page.money import spent
 from gpututor.page.threads import threads_table
 from gpututor.references import Reference, reference
-from gpututor.text import NBSP, dollars, duration, percent, quantity
+from gpututor.text import NBSP, dollars, duration, percent
 
 N_EPOCHS = 10_000  # of a month of such trainings
 GIB = 2**30
@@ -60,6 +60,11 @@ def _ns(ns: float) -> str:
 
 def shares(found: Pauses) -> object:
     """The share of the time that trains, over the steps between two pauses."""
+    often = ""
+    if found.has(OFTEN):
+        often = (
+            f"Found with a pause every {EVERY // 4} steps, it trained for {percent(found.epoch(OFTEN).trained_share)}. "
+        )
     return line_figure(
         "How much of the time trains",
         found.label("the law; circles were run"),
@@ -69,9 +74,9 @@ def shares(found: Pauses) -> object:
         kind="share",
         log_x=True,
         dots=found.share_dots(),
-        note=f"As found, {found.steps_for(found.found):,.0f} steps must lie between two pauses for {percent(ENOUGH)} "
-        f"of training; tidied up, {found.steps_for(found.tidy):,.0f} do. A faster card has shorter steps; files and "
-        "histograms take as long.",
+        note=f"{often}As found, {found.steps_for(found.found):,.0f} steps must lie between two pauses for "
+        f"{percent(ENOUGH)} of training; tidied up, {found.steps_for(found.tidy):,.0f} do. A faster card has shorter "
+        "steps; files and histograms take as long.",
         wide=True,
     )
 
@@ -209,8 +214,3 @@ def elsewhere(found: Pauses) -> mo.Html | None:
     if not found.has(small_key("off"), small_key("anomaly")):
         return None
     return figure("What others saw", found.label("this run"), threads_table(threads(found)), wide=True)
-
-
-def state_said(found: Pauses) -> str:
-    """What a checkpoint holds, beside the card's memory and the machine's price."""
-    return f"It holds {quantity(found.state_bytes, 'B')}. {price_of(found.machine)}"

@@ -66,11 +66,6 @@ class Epoch:
         return max(0.0, self.total_ns - self.steps_ns - sum(self.parts_ns.values()))
 
     @property
-    def pause_ns(self) -> float:
-        """All that is no training."""
-        return max(0.0, self.total_ns - self.steps_ns)
-
-    @property
     def trained_share(self) -> float:
         """The share of the time that trains."""
         return min(1.0, self.steps_ns / self.total_ns)
