@@ -7,14 +7,14 @@ for all. Every variant gets a fresh simulated machine, so nothing of one is left
 from __future__ import annotations
 
 import gc
-import os
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from gpututor.errors import ExperimentError, GpututorError
+from gpututor.experiments.environment import environment
 from gpututor.experiments.measured import OUT_OF_MEMORY, Bench, this_bench
 from gpututor.lab.lock import measuring
 from gpututor.lookup import machine_named
@@ -46,8 +46,8 @@ class Variant:
     `n_samples` how many samples a step learns from. `n_steps`, `n_warmup` and `n_kept` take the place of the
     sweep's. With `numerics` False the simulated card follows shapes only, for a variant whose arithmetic would take a
     laptop minutes. With `n_cards` the simulated machine has as many for it. With `n_ranks` it is trained by as many
-    processes, each with a card of its own: `make` is called in each, and the losses are their means. `environ` are
-    variables of the environment that stand while its simulated machine is there.
+    processes, each with a card of its own: `make` is called in each, and the losses are their means. `environ` stands
+    in the environment meanwhile.
     """
 
     key: str
@@ -161,11 +161,10 @@ def _simulated(
     if variant.n_ranks > 1:
         return _on_ranks(variant, machine, plan, tell, told)
     losses: list[Any] = []
+    on = _with_cards(machine, variant.n_cards)
     with (
-        _environment(variant.environ),
-        simulated_gpu(
-            _with_cards(machine, variant.n_cards), numerics=variant.numerics, what=variant.label, clock=clock
-        ) as sim,
+        environment(variant.environ),
+        simulated_gpu(on, numerics=variant.numerics, what=variant.label, clock=clock) as sim,
         ExitStack() as afterwards,
     ):
         try:
@@ -183,7 +182,7 @@ def _simulated(
             _wait(sim)
             sim.end_run()
         except torch.OutOfMemoryError as error:
-            return told | {"trouble": _full(error), "memory_bytes": sim.memory.peak_bytes}, None
+            return told | {"trouble": str(error).partition("\n")[0], "memory_bytes": sim.memory.peak_bytes}, None
         tape = Tape(variant.label, sim.tape.entries[first:], [], n_cards=sim.tape.n_cards, clock=clock)
         told |= {"step_ns": (sim.host_ns - began_ns) / plan.n_kept, "memory_bytes": sim.memory.peak_bytes}
         told["losses"] = [_number(loss) if variant.numerics else None for loss in losses[plan.n_warmup :]]
@@ -214,7 +213,7 @@ def _on_ranks(
             tell=tell,
         )
     except torch.OutOfMemoryError as error:
-        return told | {"trouble": _full(error)}, None
+        return told | {"trouble": str(error).partition("\n")[0]}, None
     losses = [_number(loss) for loss in done.losses[plan.n_warmup :]]
     return told | {
         "losses": losses if variant.numerics else [None] * len(losses),
@@ -224,28 +223,10 @@ def _on_ranks(
     }, done.tape
 
 
-@contextmanager
-def _environment(chosen: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in chosen}
-    os.environ.update(chosen)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name)
-            if value is not None:
-                os.environ[name] = value
-
-
 def _with_cards(machine: str, n_cards: int) -> Machine:
     """The machine with so many cards of its kind; as it is where one is enough."""
     found = machine_named(machine)
     return found if n_cards == 1 else replace(found, n_cards=n_cards, usd_per_hour=None)
-
-
-def _full(error: Exception) -> str:
-    """What the card says when its memory is too small, without the advice."""
-    return next(iter(str(error).splitlines()), "out of memory")
 
 
 def _held_out(step: Step) -> float | None:

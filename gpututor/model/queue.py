@@ -253,11 +253,6 @@ class Queue:
             self._sink.append(Span(self.main_lane, activity, name, self.host_ns, self.host_ns + long_ns))
         self.host_ns += long_ns
 
-    def pause(self, name: str, began_ns: int) -> None:
-        """What the host has done since `began_ns`, kernels launched meanwhile included, was no training."""
-        if self._sink is not None and self.host_ns > began_ns:
-            self._sink.append(Span(self.main_lane, Activity.PAUSE, name, began_ns, self.host_ns))
-
     def use_stream(self, k: int, card: int = 0) -> None:
         """Later kernels and copies join stream `k`, which lies on `card` if it is a new one."""
         while len(self.stream_ns) <= k:

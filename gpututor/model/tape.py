@@ -196,7 +196,9 @@ class Player:
             case BeginPause():
                 self.pauses.append((mark.name, self.queue.host_ns))
             case EndPause() if self.pauses:  # a tape cut inside a pause has the end alone
-                self.queue.pause(*self.pauses.pop())
+                name, began_ns = self.pauses.pop()
+                long_ns, self.queue.host_ns = self.queue.host_ns - began_ns, began_ns  # over the time that has passed
+                self.queue.host_work(Activity.PAUSE, name, long_ns)
             case LaunchBlocking():
                 self.launches_wait = mark.on
 

@@ -12,7 +12,7 @@ from gpututor.experiments.pauses import DILATED, GREW, VALIDATED, dilated_key, g
 from gpututor.experiments.per_op import host_split
 from gpututor.lookup import machine_named
 from gpututor.model.marks import LAUNCH_BLOCKING
-from gpututor.page.lessons.pauses import step_lengths
+from gpututor.page.lessons.epochs import step_lengths
 from gpututor.progress import Progress
 from gpututor.replay import play_file, read_tape
 from gpututor.timeline import Activity

@@ -14,7 +14,8 @@ from gpututor.model.tape import BeginStep, EndRun, HostWork, Tape, TapeOp
 from gpututor.model.tape_file import save
 from gpututor.page.kept import Kept
 from gpututor.page.lessons import pause_figures as figures
-from gpututor.page.lessons.pauses import Epoch, Pauses, pauses_of, step_lengths
+from gpututor.page.lessons.epochs import Epoch, step_lengths
+from gpututor.page.lessons.pauses import Pauses, pauses_of
 from gpututor.timeline import Activity
 
 MS = 1_000_000

@@ -8,7 +8,8 @@ from gpututor.charts import css_fill
 from gpututor.experiments.pauses import COLLECTED, EVERY, N_PICTURES, N_VALIDATED, resnet_key, small_key
 from gpututor.ledger import Account
 from gpututor.page.figures import figure
-from gpututor.page.lessons.pauses import ENOUGH, FOUND, OFTEN, PARTS, READING, SWITCHES, TIDY, Pauses
+from gpututor.page.lessons.epochs import PARTS
+from gpututor.page.lessons.pauses import ENOUGH, FOUND, OFTEN, READING, SWITCHES, TIDY, Pauses
 from gpututor.page.lessons.tiny_tables import Row, table
 from gpututor.page.line_figure import line_figure
 from gpututor.page.money import spent

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
-from statistics import mean, median
+from statistics import mean
 from typing import Any
 
 from gpututor.cards import Machine
@@ -24,15 +23,14 @@ from gpututor.experiments.pauses import (
     resnet_key,
     small_key,
 )
-from gpututor.model.tape import Player, Pricer
 from gpututor.page.kept import Kept
+from gpututor.page.lessons.epochs import PARTS, Epoch, middles, step_lengths
 from gpututor.page.lessons.splits import Steps
-from gpututor.replay import Played, play_file, read_tape
+from gpututor.replay import Played, play_file
 from gpututor.text import duration, percent
 from gpututor.timeline import Activity, Label, Origin
 
 SILENT, FOUND, OFTEN, TIDY = TRAINED
-PARTS = ("validation", "checkpoint", "histograms")
 READING = "reading the loss"
 PERIODS = (5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560)
 ENOUGH = 0.95  # of the time in steps: our choice
@@ -50,25 +48,6 @@ SWITCHES: Mapping[str, str] = {
     "emptied": "empty_cache() after each step",
 }
 """The switches as a reader knows them, in the order of the table."""
-
-
-@dataclass(frozen=True, slots=True)
-class Epoch:
-    """An epoch on one machine: all of it, what its steps take alone, and each pause by its part."""
-
-    total_ns: float
-    steps_ns: float
-    parts_ns: Mapping[str, float]
-
-    @property
-    def reading_ns(self) -> float:
-        """What is neither steps nor a pause: the host waits for the loss of each step."""
-        return max(0.0, self.total_ns - self.steps_ns - sum(self.parts_ns.values()))
-
-    @property
-    def trained_share(self) -> float:
-        """The share of the time that trains."""
-        return min(1.0, self.steps_ns / self.total_ns)
 
 
 @dataclass(frozen=True)
@@ -301,24 +280,6 @@ class Pauses:
     def held(self, key: str) -> dict[int, float]:
         """Held-out losses by the step after which they were found."""
         return {int(name[5:]): loss for name, loss in self.noted.get(key, {}).items() if name.startswith("held ")}
-
-
-def middles(values: Sequence[int], n: int) -> list[tuple[int, float]]:
-    """Each value's number, from `n` on, and the middle one of the last `n` values.
-
-    >>> middles([1, 9, 2, 3], 3)
-    [(3, 2.0), (4, 3.0)]
-    """
-    return [(k, float(median(values[k - n : k]))) for k in range(n, len(values) + 1)]
-
-
-def step_lengths(path: Path, machine: Machine) -> list[int]:
-    """Nanoseconds of each step of a tape on a machine; only the clocks move, so thousands of steps take a blink."""
-    player = Player(Pricer(machine))
-    for entry in read_tape(path).entries:
-        player.play(entry)
-    begins = [at for at, _ in player.begins]
-    return [b - a for a, b in pairwise([*begins, player.end_ns or player.queue.host_ns])]
 
 
 def pauses_of(kept: Kept, on: Machine) -> Pauses:
