@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from gpututor.jobs.pausing import Epochs
 
 WHAT = "lesson 15, pauses"
-EVERY, N_EPOCHS = 40, 3  # steps of an epoch (jobs.pausing has the same, but loads torch), and epochs that are trained
+EVERY, N_EPOCHS = 40, 2  # steps of an epoch (jobs.pausing has the same, but loads torch), and epochs that are trained
 TRAINED = ("silent", "found", "often", "tidy")
 LEFT_ON = ("off", "blocking", "anomaly", "deterministic", "unfilled", "profiler", "emptied")
 N_PICTURES = 32  # a step of ResNet-50
-N_GROWN = 240
+N_GROWN = 160
 GREW = ("all", "report", "last")
 DILATED = ("off", "deterministic")
 COLLECTED = ("collected-none", "collected-many", "collected-frozen")

@@ -18,7 +18,7 @@ from gpututor.marking import pause
 
 COLLECTION = "garbage collection"
 FILLING: Any = torch.utils.deterministic  # a module whose attribute is a property
-N_SAMPLES = 300_000  # of a data set kept as Python objects, two of them each
+N_SAMPLES = 200_000  # of a data set kept as Python objects, two of them each
 Step = Callable[[int], Any]
 
 
