@@ -119,7 +119,8 @@ STARTER = f"""import torch
 import torch.nn.functional as F
 
 def {FUNCTION}(model, inputs, kinds):
-    # the mean loss over all samples, for a model in the middle of its training
+    # the mean loss over all samples
+    # the model is in the middle of its training
     losses = []
     for k in range(0, len(inputs), 4):
         loss = F.cross_entropy(model(inputs[k:k + 4]), kinds[k:k + 4])

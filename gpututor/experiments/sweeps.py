@@ -110,7 +110,8 @@ def simulate(
                 tapes[variant.key] = f"{variant.key}.tape.gz"
                 tape_file.save(tape, progress.results_dir / tapes[variant.key])
             points.append(point)
-            gc.collect()  # the variant's tensors, before the next one allocates its own
+            if variant.numerics:  # else its tensors hold nothing
+                gc.collect()  # the variant's tensors, before the next one allocates its own
     return data
 
 

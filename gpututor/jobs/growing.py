@@ -15,6 +15,7 @@ from gpututor.marking import pause
 
 SIDE, WIDTH, BATCH, N_BATCHES, RATE = 16, 64, 64, 16, 0.1
 REPORT = "report"
+PICTURES = ("real_A", "fake_B", "rec_A", "real_B", "fake_A", "rec_B")  # as CycleGAN's page has them
 
 
 class GrowingTraining:
@@ -61,8 +62,7 @@ class GrowingTraining:
         """Read the loss, and write a page with a line for every step so far."""
         self.numbers.append(loss.item())
         with pause(REPORT, host_only=True):
-            rows = (f"<tr><td>{k}</td><td>{value:.4f}</td><td>{'#' * int(20 * value)}</td></tr>" for k, value in
-                    enumerate(self.numbers))  # fmt: skip
+            rows = (_row(k, value) for k, value in enumerate(self.numbers))
             self.report.write_text(f"<table>{''.join(rows)}</table>", encoding="utf-8")
 
     @property
@@ -77,6 +77,12 @@ class GrowingTraining:
     def done(self) -> None:
         """Delete the page."""
         self._folder.cleanup()
+
+
+def _row(k: int, loss: float) -> str:
+    """A line of the report: the step, its loss, and the pictures that such pages show."""
+    pictures = (f"<td><a href='{k:06d}_{name}.png'><img src='{k:06d}_{name}.png'></a></td>" for name in PICTURES)
+    return f"<tr><td>{k}</td><td>{loss:.4f}</td>{''.join(pictures)}</tr>"
 
 
 WAYS: dict[str, tuple[str, Callable[[GrowingTraining, Tensor], None]]] = {

@@ -185,7 +185,7 @@ class Pauses:
         if not timed:
             return ""
         worst = max(timed, key=lambda switch: timed[switch])
-        free = [SWITCHES[switch] for switch, times in timed.items() if times < SLOWER]
+        free = [SWITCHES[switch] for switch, times in timed.items() if times < SLOWER and switch != "unfilled"]
         told = f"Dearest for the small network is {SWITCHES[worst]}, {timed[worst]:.1f} times."
         if free:
             told += f" {'These cost' if len(free) > 1 else 'This costs'} hardly anything here: {', '.join(free)}."
