@@ -254,7 +254,10 @@ JOURNEYS = (
             Control("window of the timeline", press("timeline_head", "ArrowRight", nth=0), "timeline"),
         ),
         ("timeline", "why", "grows", "learned"),
-        ("guess.value, {})", 'guess.value, {"n_epochs": 1, "n_grown": 48, "n_samples": 1000})'),
+        (
+            "guess.value, {})",
+            'guess.value, {"n_epochs": 1, "left_on": ["off", "anomaly"], "n_grown": 40, "resnet": False})',
+        ),
     ),
     Journey(
         "16_more_than_one_gpu.py",
