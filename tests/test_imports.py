@@ -51,6 +51,7 @@ ORDER = (
     ("exercises",),
     ("page",),
     ("run",),
+    ("explain",),
     ("doctor",),
     ("bench",),
     ("watch",),
