@@ -15,7 +15,7 @@ import re
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from gpututor.lookup import machine_named  # noqa: E402
 from gpututor.model.exchange import CardsExchange  # noqa: E402
 from gpututor.model.kernels import Gemm  # noqa: E402
 from gpututor.model.spec import HostKind  # noqa: E402
-from gpututor.model.tape import BeginStep, CopyCall, EndRun, HostWork, Sync, Tape, TapeOp  # noqa: E402
+from gpututor.model.tape import BeginStep, CopyCall, EndRun, Entry, HostWork, Sync, Tape, TapeOp  # noqa: E402
 from gpututor.timeline import Activity  # noqa: E402
 from gpututor.trace.writing import write  # noqa: E402
 
@@ -38,6 +38,11 @@ SEVERAL_CARDS = ("p3.8xlarge", "p4d.24xlarge")
 N_STEPS = 6
 N_EACH = 7
 PAGE = ROOT / "docs" / "explain.md"
+MAKE: dict[Account, Callable[[random.Random], Loop]] = {
+    cause.account: cause.step for cause in CAUSES if cause.account is not Account.MEMORY_BOUND
+}
+"""Loops with one cause, by its account. A trace doesn't say a kernel's bytes, so memory can't be told from it."""
+
 BETWEEN = re.compile(r"(<!-- confusion: begins -->\n).*?(<!-- confusion: ends -->)", re.DOTALL)
 
 
@@ -48,7 +53,7 @@ class Planted:
     name: str
     machine: str
     causes: tuple[Account, ...]
-    step: tuple[object, ...]
+    step: tuple[Entry, ...]
     n_cards: int = 1
 
 
@@ -74,39 +79,40 @@ def pause(rng: random.Random, step_ns: int) -> Loop:
 
 def planted() -> Iterator[Planted]:
     """All loops."""
-    known = {cause.account: cause.step for cause in CAUSES if cause.account is not Account.MEMORY_BOUND}
-    for account, step in known.items():
-        for k in range(N_EACH):
-            rng = random.Random(f"{account.name} {k}")
-            yield Planted(account.value, MACHINES[k % len(MACHINES)], (account,), tuple(step(rng)))
+    for account in MAKE:
+        yield from _alone(account)
     for k in range(N_EACH):
         rng = random.Random(f"communication {k}")
-        exchange = [CardsExchange("all_reduce", rng.randint(1200, 2500) * MB, (0, 1))]
-        step = (*batch(), *work(rng)[: rng.randint(2, 4)], *exchange, Sync("item"))
-        machine = SEVERAL_CARDS[k % len(SEVERAL_CARDS)]
-        yield Planted("exposed communication", machine, (Account.EXPOSED_COMMUNICATION,), step, 2)
+        exchange = CardsExchange("all_reduce", rng.randint(1200, 2500) * MB, (0, 1))
+        loop: Loop = [*batch(), *work(rng)[: rng.randint(2, 4)], exchange, Sync("item")]
+        causes = (Account.EXPOSED_COMMUNICATION,)
+        yield Planted(causes[0].value, SEVERAL_CARDS[k % len(SEVERAL_CARDS)], causes, tuple(loop), 2)
     for k in range(N_EACH):
-        rng = random.Random(f"none {k}")
-        yield Planted("none", MACHINES[k % len(MACHINES)], (), (*batch(), *work(rng), Sync("item")))
-    waits = known[Account.WAITING_FOR_INPUT]
+        healthy: Loop = [*batch(), *work(random.Random(f"none {k}")), Sync("item")]
+        yield Planted("none", MACHINES[k % len(MACHINES)], (), tuple(healthy))
+    yield from _together(Account.WAITING_FOR_INPUT, Account.PAUSE, lambda rng: pause(rng, 30 * MB))
+    yield from _together(Account.WAITING_FOR_INPUT, Account.LAUNCH_OVERHEAD, MAKE[Account.LAUNCH_OVERHEAD])
+    yield from _together(Account.EXPOSED_COPY, Account.BLOCKING_SYNC, MAKE[Account.BLOCKING_SYNC])
+
+
+def _alone(account: Account) -> Iterator[Planted]:
     for k in range(N_EACH):
-        rng = random.Random(f"pause {k}")
-        step = (*waits(rng), *pause(rng, 30 * MB))
-        causes = (Account.PAUSE, Account.WAITING_FOR_INPUT)
-        yield Planted("pauses and waiting for input", MACHINES[k % len(MACHINES)], causes, step)
-    for first, second in (
-        (Account.WAITING_FOR_INPUT, Account.LAUNCH_OVERHEAD),
-        (Account.EXPOSED_COPY, Account.BLOCKING_SYNC),
-    ):
-        for k in range(N_EACH):
-            rng = random.Random(f"{first.name} {second.name} {k}")
-            step = (*known[first](rng), *known[second](rng) * 3)
-            yield Planted(f"{first.value} and {second.value}", MACHINES[k % len(MACHINES)], (first, second), step)
+        step = MAKE[account](random.Random(f"{account.name} {k}"))
+        yield Planted(account.value, MACHINES[k % len(MACHINES)], (account,), tuple(step))
+
+
+def _together(first: Account, second: Account, then: Callable[[random.Random], Loop]) -> Iterator[Planted]:
+    for k in range(N_EACH):
+        rng = random.Random(f"{first.name} {second.name} {k}")
+        step = [*MAKE[first](rng), *then(rng)]
+        if first is Account.EXPOSED_COPY:  # a copy takes as long as several rounds of reads
+            step += then(rng) * 2
+        yield Planted(f"{first.value} and {second.value}", MACHINES[k % len(MACHINES)], (first, second), tuple(step))
 
 
 def verdict(one: Planted, folder: Path) -> Explained:
     """What `explain` makes of the loop's trace."""
-    entries = [each for _ in range(N_STEPS) for each in (BeginStep(), *one.step)]
+    entries: list[Entry] = [each for _ in range(N_STEPS) for each in (BeginStep(), *one.step)]
     ends = Sync("synchronize"), EndRun()
     tape = Tape("a recorded loop", [*entries, *ends], [None] * N_STEPS, n_cards=one.n_cards)
     path = folder / "trace.json"

@@ -3,8 +3,8 @@
     python -m tools.trace_readers FOLDER --other PYTHON
 
 PYTHON is an interpreter that has `traceinsight` and `torch-tb-profiler` (both from PyPI; they want other versions of
-pandas than some of what is here). Each reader is a process of its own, imports included, and is asked for what it tells of
-idle time. Times are processor seconds, so that a busy machine matters less; memory is the process's peak.
+pandas than some of what is here). Each reader is a process of its own, imports included, and is asked for what it tells
+of idle time. Times are processor seconds, so that a busy machine matters less; memory is the process's peak.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-OURS = "from gpututor.explain import explain; from gpututor.explain.report_json import document; import sys; document(explain(sys.argv[1]))"
+OURS = """
+import sys
+from gpututor.explain import explain
+from gpututor.explain.report_json import document
+document(explain(sys.argv[1]))
+"""
 HTA = """
 import sys, logging
 logging.disable(logging.CRITICAL)

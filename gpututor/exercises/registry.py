@@ -3,7 +3,24 @@
 from __future__ import annotations
 
 from gpututor.errors import ExerciseNotKnown
-from gpututor.exercises import ex01, ex02, ex03, ex04, ex05, ex06, ex07, ex08, ex09, ex10, ex11, ex12, ex13, ex14, ex16
+from gpututor.exercises import (
+    ex01,
+    ex02,
+    ex03,
+    ex04,
+    ex05,
+    ex06,
+    ex07,
+    ex08,
+    ex09,
+    ex10,
+    ex11,
+    ex12,
+    ex13,
+    ex14,
+    ex15,
+    ex16,
+)
 from gpututor.exercises.form import Exercise
 
 EXERCISES: tuple[Exercise, ...] = (
@@ -36,6 +53,8 @@ EXERCISES: tuple[Exercise, ...] = (
     ex13.SMALLER,
     ex14.LEFT,
     ex14.BUDGET,
+    ex15.RARELY,
+    ex15.EVALUATED,
     ex16.RARELY,
     ex16.ONCE,
 )

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import gc
 import statistics
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from gpututor.errors import ExperimentError, GpututorError
+from gpututor.experiments.environment import environment
 from gpututor.experiments.measured import OUT_OF_MEMORY, Bench, this_bench
 from gpututor.lab.lock import measuring
 from gpututor.lookup import machine_named
@@ -30,8 +31,8 @@ Step = Callable[[int], Any]
 """Trains step number k and gives its loss, a scalar tensor left on the device (reading it would wait), or None.
 
 One with a method `held_out()` is asked, after the run and not as part of it, for the loss on samples it never saw; one
-with `noted()` for numbers by name, which are kept with its point. One with `about(k)` says how many samples step k
-learns from, and which part of its arithmetic isn't on padding.
+with `noted()` for numbers by name, which are kept with its point; one with `done()` may then give back what it has.
+One with `about(k)` says how many samples step k learns from, and which part of its arithmetic isn't on padding.
 """
 
 MACHINE = "p3.2xlarge"
@@ -46,7 +47,8 @@ class Variant:
     `n_samples` how many samples a step learns from. `n_steps`, `n_warmup` and `n_kept` take the place of the
     sweep's. With `numerics` False the simulated card follows shapes only, for a variant whose arithmetic would take a
     laptop minutes. With `n_cards` the simulated machine has as many for it. With `n_ranks` it is trained by as many
-    processes, each with a card of its own: `make` is called in each, and the losses are their means.
+    processes, each with a card of its own: `make` is called in each, and the losses are their means. `environ` stands
+    in the environment meanwhile.
     """
 
     key: str
@@ -60,6 +62,7 @@ class Variant:
     n_kept: int | None = None
     n_cards: int = 1
     n_ranks: int = 1
+    environ: Mapping[str, str] = field(default_factory=dict)
 
 
 def simulate(
@@ -160,12 +163,16 @@ def _simulated(
     if variant.n_ranks > 1:
         return _on_ranks(variant, machine, plan, tell, told)
     losses: list[Any] = []
-    with simulated_gpu(
-        _with_cards(machine, variant.n_cards), numerics=variant.numerics, what=variant.label, clock=clock
-    ) as sim:
+    on = _with_cards(machine, variant.n_cards)
+    with (
+        environment(variant.environ),
+        simulated_gpu(on, numerics=variant.numerics, what=variant.label, clock=clock) as sim,
+        ExitStack() as afterwards,
+    ):
         try:
             step = variant.make(torch.device("simgpu"))
             about = getattr(step, "about", lambda _k: (variant.n_samples,))
+            afterwards.callback(getattr(step, "done", bool))
             for k in range(plan.first_kept):
                 losses.append(step(k))
                 tell(k + 1)
@@ -178,7 +185,7 @@ def _simulated(
             _wait(sim)
             sim.end_run()
         except torch.OutOfMemoryError as error:
-            return told | {"trouble": _full(error), "memory_bytes": sim.memory.peak_bytes}, None
+            return told | {"trouble": str(error).partition("\n")[0], "memory_bytes": sim.memory.peak_bytes}, None
         tape = Tape(variant.label, sim.tape.entries[first:], [], n_cards=sim.tape.n_cards, clock=clock)
         told |= {"step_ns": (sim.host_ns - began_ns) / plan.n_kept, "memory_bytes": sim.memory.peak_bytes}
         told["losses"] = [_number(loss) if variant.numerics else None for loss in losses[plan.n_warmup :]]
@@ -209,7 +216,7 @@ def _on_ranks(
             tell=tell,
         )
     except torch.OutOfMemoryError as error:
-        return told | {"trouble": _full(error)}, None
+        return told | {"trouble": str(error).partition("\n")[0]}, None
     losses = [_number(loss) for loss in done.losses[plan.n_warmup :]]
     return told | {
         "losses": losses if variant.numerics else [None] * len(losses),
@@ -223,11 +230,6 @@ def _with_cards(machine: str, n_cards: int) -> Machine:
     """The machine with so many cards of its kind; as it is where one is enough."""
     found = machine_named(machine)
     return found if n_cards == 1 else replace(found, n_cards=n_cards, usd_per_hour=None)
-
-
-def _full(error: Exception) -> str:
-    """What the card says when its memory is too small, without the advice."""
-    return next(iter(str(error).splitlines()), "out of memory")
 
 
 def _held_out(step: Step) -> float | None:

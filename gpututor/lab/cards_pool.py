@@ -103,6 +103,7 @@ class Cards:
     def _start(self) -> None:
         ours, theirs = socket.socketpair()
         environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+        environment.pop("CUDA_LAUNCH_BLOCKING", None)  # the simulated card would heed it
         code = (
             f"import sys; sys.path.insert(0, {str(PACKAGE_ROOT)!r}); from gpututor.lab.card_process import main; main()"
         )

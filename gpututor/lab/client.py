@@ -139,6 +139,7 @@ def _environment(kind: Kind) -> dict[str, str]:
     environment = {**os.environ, **_ONE_THREAD, "PYTHONUNBUFFERED": "1"}
     if kind == "simulated":
         environment["CUDA_VISIBLE_DEVICES"] = ""
+        environment.pop("CUDA_LAUNCH_BLOCKING", None)  # the simulated card would heed it
     if (path := import_path()) is not None:
         environment["PYTHONPATH"] = path
     return environment

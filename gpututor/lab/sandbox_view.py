@@ -27,6 +27,7 @@ SHOWN = (
     "errors.py",
     "text.py",
     "progress.py",
+    "marking.py",
     "timeline.py",
     "timeline_file.py",
     "paths.py",

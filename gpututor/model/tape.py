@@ -14,130 +14,60 @@ from typing import TYPE_CHECKING
 from gpututor.errors import TimelineError
 from gpututor.model.cost import copy_ns, price
 from gpututor.model.costs.rnn_layer import kernels_on
-from gpututor.model.exchange import CardsEntry
+from gpututor.model.entries import (
+    MODULE_CALL,
+    BeginStep,
+    CopyCall,
+    EndRun,
+    Entry,
+    GraphReplay,
+    HostWork,
+    ModuleCall,
+    OneCardEntry,
+    RecordEvent,
+    Sync,
+    TapeOp,
+    UseStream,
+    WaitEvent,
+)
 from gpututor.model.host import module_ns, op_host, sync_ns
 from gpututor.model.lanes import AUTOGRAD, MAIN
+from gpututor.model.marks import LAUNCH_BLOCKING, BeginPause, EndPause, LaunchBlocking, MarkEntry, one_by_one
 from gpututor.model.priced import PricedGraph, PricedOp
 from gpututor.model.queue import Queue
-from gpututor.model.spec import HostKind, KernelSpec
+from gpututor.model.spec import HostKind
 from gpututor.model.what_if import AS_IT_IS, WhatIf
 from gpututor.timeline import Activity, KernelWork, Label, Origin, Span, Timeline
 
 if TYPE_CHECKING:
     from gpututor.cards import Machine
 
+__all__ = [
+    "CLOCKS",
+    "IN_BACKWARD",
+    "MODULE_CALL",
+    "REAL_HOST",
+    "BeginStep",
+    "CopyCall",
+    "EndRun",
+    "Entry",
+    "GraphReplay",
+    "HostWork",
+    "ModuleCall",
+    "OneCardEntry",
+    "Player",
+    "Pricer",
+    "RecordEvent",
+    "Sync",
+    "Tape",
+    "TapeOp",
+    "UseStream",
+    "WaitEvent",
+]
+
 IN_BACKWARD = ("backward", "compiled_backward")
 CLOCKS = ("virtual", "paced")
 REAL_HOST = "this computer in real time (paced)"  # in the label: such a timeline doesn't repeat
-
-
-@dataclass(frozen=True, slots=True)
-class TapeOp:
-    """One framework op: who called it, how much the host does, and which kernels it starts."""
-
-    name: str
-    host: HostKind
-    phase: str  # one of PHASES
-    kernels: tuple[KernelSpec, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CopyCall:
-    """A copy between host memory and the card; `blocking` holds the host until it is done."""
-
-    name: str
-    to_gpu: bool
-    n_bytes: int
-    pinned: bool
-    blocking: bool
-    phase: str = "no_grad"
-
-
-@dataclass(frozen=True, slots=True)
-class Sync:
-    """The host waits for one stream or several, or for everything (`stream` None)."""
-
-    name: str
-    stream: int | tuple[int, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class HostWork:
-    """The host does something of its own, of stated length."""
-
-    activity: Activity
-    name: str
-    long_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class UseStream:
-    """Later kernels and copies join this stream of this card; the cards' default streams have the lowest numbers."""
-
-    stream: int
-    card: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class RecordEvent:
-    """An event takes its place at the end of a stream."""
-
-    event: int
-    stream: int
-
-
-@dataclass(frozen=True, slots=True)
-class WaitEvent:
-    """A stream (or the host, when `stream` is None) goes on only after the event."""
-
-    event: int
-    stream: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class GraphReplay:
-    """A captured graph runs again: one launch call, then its kernels and copies in order without the host."""
-
-    graph: int
-    nodes: tuple[TapeOp | CopyCall, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ModuleCall:
-    """Python calls a module: hooks are looked for, and its forward's own lines run until the first operator."""
-
-
-@dataclass(frozen=True, slots=True)
-class BeginStep:
-    """A training step begins here and lasts until the next one begins or the run ends.
-
-    `useful_share` is the part of its kernels' arithmetic that isn't on padding, where the program says so.
-    """
-
-    n_samples: int | None = None
-    useful_share: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class EndRun:
-    """What follows belongs to no step any more."""
-
-
-OneCardEntry = (
-    TapeOp
-    | ModuleCall
-    | CopyCall
-    | Sync
-    | HostWork
-    | UseStream
-    | RecordEvent
-    | WaitEvent
-    | GraphReplay
-    | BeginStep
-    | EndRun
-)
-MODULE_CALL = ModuleCall()
-Entry = OneCardEntry | CardsEntry
 
 
 class Pricer:
@@ -209,6 +139,8 @@ class Player:
         self.begins: list[tuple[int, int | None]] = []
         self.useful_shares: list[float | None] = []  # of each step
         self.end_ns: int | None = None
+        self.pauses: list[tuple[str, int]] = []  # open ones: name, and when they began
+        self.launches_wait = False
 
     def make_queue(self, sink: list[Span] | None, n_cards: int) -> Queue:
         """The clocks to move."""
@@ -224,7 +156,9 @@ class Player:
 
     def play(self, entry: Entry) -> None:
         """Move the clocks by one entry."""
-        if type(entry) is TapeOp:
+        if self.launches_wait:
+            self._play_and_wait(entry)
+        elif type(entry) is TapeOp:
             self.queue.op(self.pricer.op(entry))
         elif type(entry) is ModuleCall:
             self.queue.host_work(Activity.PYTHON, "module", self.pricer.module_ns)
@@ -256,6 +190,34 @@ class Player:
                 self.end_ns = None
             case EndRun():
                 self.end_ns = queue.host_ns
+            case BeginPause() | EndPause() | LaunchBlocking():
+                self._mark(entry)
+
+    def _mark(self, mark: MarkEntry) -> None:
+        match mark:
+            case BeginPause():
+                self.pauses.append((mark.name, self.queue.host_ns))
+            case EndPause() if self.pauses:  # a tape cut inside a pause has the end alone
+                name, began_ns = self.pauses.pop()
+                long_ns, self.queue.host_ns = self.queue.host_ns - began_ns, began_ns  # over the time that has passed
+                self.queue.host_work(Activity.PAUSE, name, long_ns)
+            case LaunchBlocking():
+                self.launches_wait = mark.on
+
+    def _play_and_wait(self, entry: Entry) -> None:
+        """The same where each launch waits for what it started."""
+        queue = self.queue
+        if type(entry) is TapeOp:
+            for piece in one_by_one(self.pricer.op(entry)):
+                queue.op(piece)
+                if piece.kernels:
+                    queue.synchronize(LAUNCH_BLOCKING, (queue.stream,))
+        elif type(entry) is ModuleCall:
+            queue.host_work(Activity.PYTHON, "module", self.pricer.module_ns)
+        else:
+            self._other(entry)
+            if type(entry) is GraphReplay or (type(entry) is CopyCall and not entry.blocking):
+                queue.synchronize(LAUNCH_BLOCKING, (queue.stream,))
 
     def _wait(self, wait: WaitEvent) -> None:
         reached_ns = self.events.get(wait.event, 0)

@@ -23,6 +23,7 @@ from typing import Any, cast
 from gpututor.errors import KernelSpecError, TimelineError
 from gpututor.model.exchange import CardsExchange, PeerCopy, RanksExchange, Threads, WaitExchange
 from gpututor.model.host import PHASES
+from gpututor.model.marks import BeginPause, EndPause, LaunchBlocking
 from gpututor.model.spec import HostKind, from_dict, to_dict
 from gpututor.model.tape import (
     CLOCKS,
@@ -59,6 +60,9 @@ KINDS: dict[str, Any] = {
     "ranks exchange": RanksExchange,
     "wait exchange": WaitExchange,
     "threads": Threads,
+    "pause": BeginPause,
+    "pause end": EndPause,
+    "launch blocking": LaunchBlocking,
 }
 KIND_OF = {kind: name for name, kind in KINDS.items()}
 

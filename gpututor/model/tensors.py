@@ -128,7 +128,8 @@ Arg: TypeAlias = object  # TensorMeta, int, float, bool, str, None or a tuple of
 class OpCall:
     """One operator as a CUDA backend would receive it; tensors appear as `TensorMeta`, lists as tuples.
 
-    `tf32` says whether fp32 matrix products may round their inputs to TF32.
+    `tf32` says whether fp32 matrix products may round their inputs to TF32, `deterministic` whether only algorithms
+    may run that give the same bits each time, and `filled` whether memory is filled before it is first written.
     """
 
     name: str
@@ -136,6 +137,8 @@ class OpCall:
     kwargs: tuple[tuple[str, Arg], ...] = ()
     outs: tuple[TensorMeta, ...] = ()
     tf32: bool = False
+    deterministic: bool = False
+    filled: bool = False
 
     def kwarg(self, name: str, default: Arg = None) -> Arg:
         """The keyword argument of this name, or `default`."""

@@ -79,6 +79,7 @@ EXPERIMENTS = (
             (12, "optimizers", "updates in three ways, rows of a table, and ResNet-50", "optimizers", ""),
             (13, "efficient", "four networks by batch, format and order of channels", "efficient", ""),
             (14, "ragged", "an LSTM and GPT-2 on texts of many lengths", "ragged", ""),
+            (15, "pauses", "a training step with each switch that was left on", "pauses", ""),
             (16, "several-cards", "a small network in one process and in two", "several_cards", ""),
         )
     ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import is_grad_enabled
+from torch import is_grad_enabled, is_inference_mode_enabled
 
 from gpututor.model import constants
 from gpututor.simgpu import big, known, odd, rng, sparse
@@ -67,8 +67,17 @@ def run(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
     if form is None:
         return wrap_out(plan, out, args)
     alias = plan.alias
-    block = block_of(form.n_bytes, session.memories[plan.card]) if alias is None else args[alias].block
-    return new(form, out, block)
+    if alias is None:
+        return new(form, out, block_of(form.n_bytes, session.memories[plan.card]))
+    return view_of(args[alias], form, out)
+
+
+def view_of(base: Any, form: Form, out: Any) -> SimTensor:
+    """A tensor that shares the memory of another; one of a plain tensor is plain, under inference_mode as well."""
+    if is_inference_mode_enabled() and not base.is_inference():
+        with torch.inference_mode(False):
+            return new(form, out, base.block)
+    return new(form, out, base.block)
 
 
 def detached(session: Session, plan: Plan, t: SimTensor) -> SimTensor:
@@ -122,9 +131,9 @@ def wrap_out(plan: Plan, out: Any, args: tuple[Any, ...]) -> Any:
     if plan.alias is None:
         made: Any = new_each(plan.outs, hosts, current.session.memories[plan.card])
     else:
-        block = args[plan.alias].block
+        base = args[plan.alias]
         made = [
-            new(form, host, block) if form is not None else host for form, host in zip(plan.outs, hosts, strict=True)
+            view_of(base, form, host) if form is not None else host for form, host in zip(plan.outs, hosts, strict=True)
         ]
     return made[0] if plan.single else tuple(made)
 

@@ -6,10 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import torch
+import torch.utils.deterministic
 
 from gpututor.model.host import PHASES
 from gpututor.model.kernels import Attention, Conv, Gemm, RnnStep
-from gpututor.model.lowering import lower
+from gpututor.model.lowering import hangs_on_determinism, lower
 from gpututor.model.spec import HostKind, OpCall, OpCost, TensorMeta
 from gpututor.model.tape import TapeOp
 from gpututor.simgpu import tuning
@@ -19,6 +20,7 @@ from gpututor.simgpu.precision.half_products import function_on_cpu
 from gpututor.simgpu.private.tensors import fp32_precision, schema_of
 from gpututor.simgpu.tensor import SimTensor
 
+FILLING: Any = torch.utils.deterministic  # a module whose attribute is a property
 DETACH = torch.ops.aten.detach.default
 PRODUCTS = (Gemm, Conv, RnnStep, Attention)
 """Kernels that TF32 makes quicker."""
@@ -64,8 +66,8 @@ class Plan:
         "outs",
         "precision",
         "returns_nothing",
-        "rounded",
         "single",
+        "switched",
         "watched",
     )
 
@@ -84,11 +86,10 @@ class Plan:
         self.watched = False  # with numerics off it may make or spoil a known value
         self.cost: OpCost | None = None
         self.entries: list[TapeOp | None] = [None] * len(PHASES)
-        # of a product in fp32 or a convolution, for which a program may allow TF32 or ask for a search at any time
-        self.call: OpCall | None = None
+        self.call: OpCall | None = None  # of an op whose kernels a program's switches may change at any time
         self.convolves = False
-        self.precision = ""  # the switch of torch's that decides
-        self.rounded: tuple[list[TapeOp | None], list[TapeOp | None]] = ([], [])  # entries without TF32, and with it
+        self.precision = ""  # the switch of torch's that decides over TF32, where it is a product in fp32
+        self.switched: dict[tuple[int, bool, bool, bool], TapeOp] = {}  # entries by phase and switches
 
     def settle(
         self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outs: tuple[Form | None, ...], view: bool
@@ -99,10 +100,11 @@ class Plan:
         if self.convolves or any(isinstance(k, PRODUCTS) and k.number_format == "fp32" for k in self.cost.kernels):
             self.call = call_of(op, args, kwargs, outs)
             self.precision = precision_of(self.call.name)
-            self.rounded = ([None] * len(PHASES), [None] * len(PHASES))
+        elif self.op is not None and hangs_on_determinism(call := call_of(op, args, kwargs, outs)):
+            self.call = call
 
     def entry(self, phase: int) -> TapeOp:
-        """The tape's entry for a caller of this phase; where `call` is set it is not kept in `entries`."""
+        """The tape's entry for a caller of this phase; one that hangs on a switch is not kept in `entries`."""
         if self.call is not None:
             return self._as_allowed_now(self.call, phase)
         known = self.entries[phase]
@@ -112,14 +114,27 @@ class Plan:
         return known
 
     def _as_allowed_now(self, call: OpCall, phase: int) -> TapeOp:
-        tf32 = bool(fp32_precision("cuda", self.precision) == "tf32")
-        known = self.rounded[tf32][phase]
+        tf32 = bool(self.precision and fp32_precision("cuda", self.precision) == "tf32")
+        deterministic, filled = determinism()
+        key = (phase, tf32, deterministic, filled)
+        known = self.switched.get(key)
         if known is None:
-            cost = lower(replace(call, tf32=tf32))
-            known = self.rounded[tf32][phase] = TapeOp(self.name, cost.host, PHASES[phase], cost.kernels)
+            cost = lower(replace(call, tf32=tf32, deterministic=deterministic, filled=filled))
+            known = self.switched[key] = TapeOp(self.name, cost.host, PHASES[phase], cost.kernels)
         if self.convolves and tuning.is_on():
             tuning.search(self, known.kernels, phase)
         return known
+
+
+def determinism() -> tuple[bool, bool]:
+    """Whether a program asks for deterministic algorithms now, and whether new memory is filled, which goes with it.
+
+    cuDNN alone can be asked too, by `torch.backends.cudnn.deterministic`; that fills nothing.
+    Source: aten/src/ATen/native/Convolution.cpp, where `deterministic` is either of both.
+    """
+    if not torch.are_deterministic_algorithms_enabled():
+        return torch.backends.cudnn.deterministic, False
+    return True, FILLING.fill_uninitialized_memory
 
 
 def short_name(op: Any) -> str:

@@ -32,6 +32,7 @@ def _register() -> None:
     from gpututor.cards import DEFAULT_MACHINE, machine
     from gpututor.simgpu import (
         autograd,
+        debugging,
         device_module,
         dispatch,
         exact,
@@ -39,6 +40,8 @@ def _register() -> None:
         files,
         making,
         patches,
+        pauses,
+        profiling,
         rng,
         sparse,
         whole_ops,
@@ -73,4 +76,7 @@ def _register() -> None:
     sparse.register_sparse()
     making.pin_in_factories()
     patches.apply_all()
+    debugging.account_kept_stacks()
+    pauses.register_pauses()
+    profiling.account_profilers()
     assert dispatch.plans is not None  # imported for its registration on the tensor class

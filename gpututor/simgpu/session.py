@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -12,6 +14,7 @@ import torch
 from gpututor.errors import SessionRunning
 from gpututor.model.cards_player import player_for
 from gpututor.model.host import PHASES
+from gpututor.model.marks import LAUNCH_BLOCKING, LaunchBlocking
 from gpututor.model.tape import BeginStep, EndRun, Entry, Player, Tape, TapeOp, UseStream
 from gpututor.simgpu.memory import Memory
 from gpututor.timeline import Timeline
@@ -32,6 +35,7 @@ class _ThreadState(threading.local):
     backward_error: BaseException | None = None
     caller: int | None = None  # autograd's engine, an optimizer or TorchScript, while one of them calls
     card = 0  # the current device
+    inside_whole = False  # a whole op is computed on the CPU, with the CPU's own autograd
 
 
 thread = _ThreadState()
@@ -93,6 +97,8 @@ class Session:
         self._outer: Session | None = None
         self.counts_modules = clock == "virtual"  # else Python's time is real
         self.tuned: set[object] = set()  # plans of convolutions whose quickest algorithm cuDNN has looked for
+        self.launches_wait = False  # CUDA_LAUNCH_BLOCKING was set when the session began
+        self.opened_in: FrameType | None = None  # the frame of Python that began it
         self.n_steps_seen = 0  # by somebody who finds steps in a program without marks
 
     @property
@@ -144,12 +150,12 @@ class Session:
         keep = self._keep
         if keep is not None:
             keep(entry)
-        if type(entry) is TapeOp:
-            player = self.player
+        player = self.player
+        if type(entry) is TapeOp and not player.launches_wait:
             known = player.priced_ops.get(id(entry))
             player.queue.op_unseen(known[1] if known is not None else player.pricer.op(entry))
         else:
-            self.player.play(entry)
+            player.play(entry)
 
     def watch_with(self, watch: Watch) -> None:
         """Let a watch take what is accounted; it hands it on to `Session.account`."""
@@ -171,6 +177,8 @@ class Session:
         `useful_share` is the part of its arithmetic that isn't on padding, where the program knows.
         """
         self.account(BeginStep(n_samples, useful_share))
+        if self.launches_wait:  # steps may be cut out of the tape
+            self.account(LaunchBlocking())
 
     def end_run(self) -> None:
         """The last step ends here."""
@@ -209,6 +217,10 @@ class Session:
         Session._owner = me
         self._outer, current.session = current.session, self
         thread.card = 0
+        self.opened_in = sys._getframe(1)
+        if self.remote is None and os.environ.get(LAUNCH_BLOCKING) == "1":  # read once, as CUDA does
+            self.launches_wait = True
+            self.account(LaunchBlocking())
         if self.tape.clock == "paced":
             from gpututor.simgpu.clocks.paced import start
 
@@ -220,7 +232,7 @@ class Session:
     ) -> None:
         assert self._outer is not None
         self.tell_no_more()
-        current.session, self._outer = self._outer, None
+        current.session, self._outer, self.opened_in = self._outer, None, None
         Session._owner = None
         Session._running.release()
 

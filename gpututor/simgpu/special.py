@@ -10,7 +10,7 @@ import torch
 
 from gpututor.model.host import PHASES
 from gpututor.model.tape import CopyCall, Sync
-from gpututor.simgpu import known
+from gpututor.simgpu import debugging, known
 from gpututor.simgpu.cards.peers import copy_between, to_card
 from gpututor.simgpu.converting import copy_converting
 from gpututor.simgpu.forms import DEVICE_NAME, form_of
@@ -110,6 +110,8 @@ def local_scalar(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[
     copy_out(session, "item", source)
     if source.form.dtype.is_floating_point and known.host(source) is None:
         return math.nan  # a factor or a loss, which decides nothing where C++ asks
+    if known.host(source) is None and debugging.found_no_nan(source):
+        return False
     return op(values(source, "a decision, a size or an index"))
 
 

@@ -19,7 +19,7 @@ from gpututor.simgpu.note import Note
 from gpututor.simgpu.plans import outline
 from gpututor.simgpu.private.functions import transforms_active
 from gpututor.simgpu.recurrent import rnn_facts, rnn_note, rnn_outlines
-from gpututor.simgpu.session import current
+from gpututor.simgpu.session import current, thread
 from gpututor.simgpu.special import values
 from gpututor.simgpu.tensor import SimTensor, host_of, new, new_each, wrap
 from gpututor.simgpu.watching import seen_backward
@@ -48,8 +48,12 @@ class Whole(torch.autograd.Function):
         ctx.note, ctx.index = note, next(t.form.device.index for t in tensors if type(t) is SimTensor)
         note.card = ctx.index
         hosts = [twin(t) for t in tensors]
-        with torch.set_grad_enabled(train):
-            outs = rng.drawn(compute, *hosts)
+        thread.inside_whole = True
+        try:
+            with torch.set_grad_enabled(train):
+                outs = rng.drawn(compute, *hosts)
+        finally:
+            thread.inside_whole = False
         if train:
             ctx.hosts, ctx.outs = hosts, outs
         note.forward()

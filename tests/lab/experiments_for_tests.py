@@ -129,6 +129,7 @@ def looks_around(progress: Progress) -> dict[str, object]:
         "folder": str(Path.cwd()),
         "threads": os.environ["OMP_NUM_THREADS"],
         "cuda": os.environ.get("CUDA_VISIBLE_DEVICES"),
+        "blocking": os.environ.get("CUDA_LAUNCH_BLOCKING"),
     }
 
 

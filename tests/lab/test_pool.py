@@ -286,6 +286,12 @@ def test_a_worker_for_the_simulated_card_sees_no_gpu(shared_lab):
     assert shared_lab.run(E + "looks_around").data["cuda"] == ""
 
 
+def test_a_variable_that_slows_down_launches_stays_out_of_the_simulated_cards_worker(own_lab, monkeypatch):
+    monkeypatch.setenv("CUDA_LAUNCH_BLOCKING", "1")
+
+    assert own_lab.run(E + "looks_around").data["blocking"] is None
+
+
 def test_simulated_and_real_never_share_a_process(own_lab):
     simulated = own_lab.run(E + "who_am_i").data["pid"]
 

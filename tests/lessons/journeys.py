@@ -270,6 +270,20 @@ JOURNEYS = (
         ("guess.value, {})", 'guess.value, {"n_texts": 64, "n_long": 32, "n_shapes": 8})'),
     ),
     Journey(
+        "15_the_pauses_between.py",
+        "about two thirds",
+        (
+            Control("machine", select("parts", "T4 (g4dn.xlarge)"), "parts", select("parts", "V100 (p3.2xlarge)")),
+            Control("manner in the ledger", choose("timeline_head", nth=1), "ledger", choose("timeline_head", nth=0)),
+            Control("window of the timeline", press("timeline_head", "ArrowRight", nth=0), "timeline"),
+        ),
+        ("timeline", "why", "grows", "learned"),
+        (
+            "guess.value, {})",
+            'guess.value, {"n_epochs": 1, "left_on": ["off", "anomaly"], "n_grown": 40, "resnet": False})',
+        ),
+    ),
+    Journey(
         "16_more_than_one_gpu.py",
         "about as long as before",
         (

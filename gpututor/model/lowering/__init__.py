@@ -10,6 +10,7 @@ from __future__ import annotations
 from gpututor.model.lowering import (
     attention,
     convolution,
+    deterministic,
     foreach,
     indexing,
     matmul,
@@ -22,7 +23,7 @@ from gpututor.model.lowering import (
 from gpututor.model.lowering.shape import Rule, one_walk
 from gpututor.model.spec import OpCall, OpCost
 
-__all__ = ["FAMILIES", "RULES", "lower"]
+__all__ = ["FAMILIES", "RULES", "hangs_on_determinism", "lower"]
 
 FAMILIES = (views, pointwise, matmul, convolution, norm, pooling, indexing, foreach, recurrent, attention)
 RULES: dict[str, Rule] = {name: rule for family in FAMILIES for name, rule in family.RULES.items()}
@@ -30,8 +31,21 @@ RULES: dict[str, Rule] = {name: rule for family in FAMILIES for name, rule in fa
 
 def lower(call: OpCall) -> OpCost:
     """What `call` makes the host do and the kernels it launches, in order."""
-    rule = RULES.get(call.name) or RULES.get(base_name(call.name))
-    return rule(call) if rule else one_walk(call)
+    base = base_name(call.name)
+    if call.deterministic and deterministic.is_dilated(call, base):
+        cost = deterministic.dilated(call, base)
+    else:
+        rule = RULES.get(call.name) or RULES.get(base)
+        cost = rule(call) if rule else one_walk(call)
+    if call.filled and base in deterministic.FILLED:
+        return OpCost(cost.host, (*deterministic.fills(call), *cost.kernels))
+    return cost
+
+
+def hangs_on_determinism(call: OpCall) -> bool:
+    """Whether the operator is another one where a program asks for deterministic algorithms."""
+    base = base_name(call.name)
+    return base in deterministic.FILLED or deterministic.is_dilated(call, base)
 
 
 def base_name(name: str) -> str:

@@ -60,6 +60,7 @@ class Known:
             dynamic or self.seeded or special or op in RESIZING or is_composite(op) or "arange" in self.name
         )
         self.writes = [k for k, a in enumerate(schema_of(op).arguments) if a.alias_info and a.alias_info.is_write]
+        self.is_view = any(a.alias_info and not a.alias_info.is_write for a in schema_of(op).arguments)
         self.given: dict[Any, Any] = {}
 
 
@@ -82,6 +83,9 @@ class RemoteWatch:
         known = self._known.get(id(op))
         if known is None:
             known = self._known.setdefault(id(op), Known(op))
+        if known.is_view and torch.is_inference_mode_enabled() and args and not args[0].is_inference():
+            with torch.inference_mode(False), torch.no_grad():  # a view of a plain tensor is plain
+                return self.run(run_now, op, args, kwargs)
         if known.repeats and not kwargs:
             key = known.plans.key_of(args)
         elif known.repeats and kwargs:
