@@ -1,0 +1,251 @@
+"""Lesson 17's figures: where a job runs, what a fault costs it, what Task Manager shows, what a dollar buys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import marimo as mo
+
+from gpututor.doctor.faults import Fault, clock_under, planted
+from gpututor.experiments.machine_itself import N_PHOTOS_HERE, PHOTOS, POLICY, SENTENCES
+from gpututor.lookup import machine_named
+from gpututor.page.figures import figure
+from gpututor.page.lessons.machines import (
+    NAMES,
+    NOTHING,
+    SAMPLES,
+    SEED,
+    TABLE,
+    Jobs,
+    Offer,
+    at_clock,
+    by_the_hour,
+    fastest,
+    why_said,
+    with_fault,
+)
+from gpututor.page.lessons.tiny_tables import Row, table
+from gpututor.page.money import spent
+from gpututor.page.parts import escape, shown
+from gpututor.page.threads import threads_table
+from gpututor.references import Reference, reference
+from gpututor.text import NBSP, dollars, duration, percent
+
+GAUGES = ("gauges, busy all the time", "gauges, one block", "gauges, short kernels", "gauges, half of the time")
+GRAPHS = ("Task Manager, DeepFaceLab", "Task Manager, an RTX 2070")
+
+
+def times_text(ratio: float | None) -> str:
+    """How many times as long, in words that a table has room for.
+
+    >>> times_text(1.01), times_text(1.84), times_text(37.4), times_text(0.3), times_text(None)
+    ('as long', '1.8\\xa0times', '37\\xa0times', '0.30\\xa0times', '—')
+    """
+    if ratio is None:
+        return "—"
+    if 1 / NOTHING < ratio < NOTHING:
+        return "as long"
+    digits = 2 if ratio < 1.2 else 1 if ratio < 10 else 0
+    return f"{ratio:,.{digits}f}{NBSP}times"
+
+
+def places(found: Jobs, on: object) -> mo.Html:
+    """Each job on the chosen card and on this processor, a sample of each; `on` is the control that chooses."""
+    rows: list[Row] = []
+    for key in TABLE:
+        ours, theirs = found.sample_ns(key), found.here_ns[key]
+        rows.append((NAMES[key], (duration(ours), duration(theirs), times_text(theirs / ours))))
+    processor = f"{found.here.get('cpu') or 'this processor'}, {found.here.get('n_cores')} cores"
+    return figure(
+        "A sample of each job: a photograph, a sentence, a state",
+        f'<span class="gt-tag gt-simulated">Simulated</span> {escape(found.on.card.name)} · {escape(found.on.name)}, '
+        f'beside <span class="gt-tag gt-measured">Measured</span> {escape(processor)}',
+        on,
+        table("The job", ("On the card", "On this processor", "It takes"), rows),
+        note=f"On the processor {N_PHOTOS_HERE} photographs a step. Torch's word on a batch left behind: {found.said}",
+        wide=True,
+    )
+
+
+def faults(found: Jobs) -> mo.Html:
+    """What each fault costs three jobs on the chosen machine."""
+    rows: list[Row] = [
+        (fault.title, [times_text(found.fault_times(fault, key)) for key in TABLE])
+        for fault in Fault
+        if fault not in (Fault.NEW_CARD, Fault.GAUGE)
+    ]
+    heat, power = (percent(_clock(fault)) for fault in (Fault.HEAT, Fault.POWER))
+    first_s = planted(Fault.NEW_CARD, SEED).facts.torch.gpus[0].kernel_s or 0
+    few = planted(Fault.FEW_CPUS, SEED).busy_cpus
+    note = (
+        f"Beside the same job on the healthy machine. Heat leaves {heat} of the clock, the power limit {power}; a "
+        f"neighbour takes half of the card's time; the container is granted {few:g} CPUs, and without shared memory "
+        f"there are no workers; a photograph takes {duration(found.decode_ns)} to decode here, and the loader follows "
+        f"lesson 6's law. A card newer than torch costs {first_s:.0f}{NBSP}s at the start, and the wrong gauge nothing."
+    )
+    names = [NAMES[key] for key in TABLE]
+    return figure(
+        "What a fault costs", found.label("three jobs"), table("The fault", names, rows), note=note, wide=True
+    )
+
+
+def _clock(fault: Fault) -> float:
+    gpu = planted(fault, SEED).gpu
+    return (gpu.sm_clock_hz or 1) / (gpu.sm_clock_max_hz or 1)
+
+
+def task_manager() -> mo.Html:
+    """Public readings of one load by three gauges."""
+    rows: list[Row] = []
+    for name in GAUGES:
+        one = reference(name)
+        rows.append((one.what, [percent(value) for value in one.values]))
+    for name in GRAPHS:
+        one = reference(name)
+        rows.append((one.what, ("not told", *(percent(value) for value in one.values))))
+    sources = dict.fromkeys(reference(name).source for name in (*GAUGES, *GRAPHS))
+    return figure(
+        "One load, three gauges",
+        f'<span class="gt-tag gt-recorded">Recorded</span> by others: {escape(", ".join(sources))}',
+        table("What ran", ("Really", "nvidia-smi or another tool", "Task Manager"), rows),
+        note="The last two read the 3D graph, which Task Manager shows first. The others read its Cuda graph.",
+        wide=True,
+    )
+
+
+def offers(found: Jobs, key: str, choose: object) -> mo.Html:
+    """The job on every machine with a price, the cheapest first; the others are folded. `choose` is the control."""
+    priced = [each for each in found.offers(key) if each.machine.usd_per_hour is not None]
+    own = [each for each in found.offers(key) if each.machine.usd_per_hour is None]
+    titles = ("An hour", "All of it", "It costs", "Alone", "Busy", "Held up by")
+    without = table("Machine", ("All of it", "Busy"), [_own_row(each) for each in own])
+    what = SAMPLES[key][1]
+    return figure(
+        f"{NAMES[key]}: {what}",
+        '<span class="gt-tag gt-simulated">Simulated</span> run once, priced on every machine',
+        choose,
+        table("Machine", titles, [_row(each) for each in priced]),
+        f"<details><summary>Machines that nobody lets by the hour</summary>{without}</details>",
+        note="One card does it. “It costs” takes the card's part of the price, as if you had work for all cards of "
+        "the machine; “alone” is the price of the whole machine. On demand, AWS us-east-1; gpututor machines lists the "
+        "source of each price.",
+        wide=True,
+    )
+
+
+def _name(offer: Offer) -> str:
+    n = offer.machine.n_cards
+    return f"{offer.machine.name}, {offer.machine.card.name}" + (f" × {n}" if n > 1 else "")
+
+
+def _row(offer: Offer) -> Row:
+    hour = dollars(offer.machine.usd_per_hour)
+    if offer.split is None:
+        return _name(offer), (hour, offer.trouble, "—", "—", "—", "—")
+    alone = dollars(offer.usd_alone) if offer.machine.n_cards > 1 else "the same"
+    most = offer.most
+    held = "nothing much" if most.account is None else f"{most.account.value}, {percent(most.share)}"
+    return _name(offer), (
+        hour,
+        duration(offer.whole_ns),
+        dollars(offer.usd),
+        alone,
+        percent(most.busy_share),
+        held,
+    )
+
+
+def _own_row(offer: Offer) -> Row:
+    if offer.split is None:
+        return _name(offer), (offer.trouble, "—")
+    return _name(offer), (duration(offer.whole_ns), percent(offer.split.busy_share))
+
+
+def field(found: Jobs, key: str) -> object:
+    """Dollars against hours for the job, a spot for each machine with a price; whole machines are hollow."""
+
+    def drawing() -> object:
+        from gpututor.charts.scatter import Spot, spots  # here, because it loads altair
+
+        rented = found.rented(key)
+        things: list[Spot] = []
+        for each in rented:
+            hours = each.whole_ns / 3600e9
+            several = each.machine.n_cards > 1
+            name = f"a card of {each.machine.name}" if several else each.machine.name
+            things.append(Spot(hours, each.usd or 0, name, marked=each is rented[0]))
+            if several:
+                things.append(Spot(hours, each.usd_alone or 0, f"all of {each.machine.name}", hollow=True))
+        chart = spots(things, x_title="hours", y_title="US dollars")
+        return figure(
+            f"What {SAMPLES[key][1]} costs, and how long it takes",
+            '<span class="gt-tag gt-simulated">Simulated</span> one card; left is faster, low is cheaper',
+            chart,
+            note="Orange: the cheapest for this job. Hollow: a machine of several cards of which one works. Both axes "
+            "multiply.",
+            wide=True,
+        )
+
+    return shown(drawing)
+
+
+def chosen_offers(rented: Sequence[Offer]) -> dict[str, Offer]:
+    """The machines to look at closely: cheapest for the job, cheapest by the hour, fastest, dearest."""
+    named = {
+        "cheapest for the job": rented[0],
+        "cheapest by the hour": by_the_hour(rented),
+        "the fastest": fastest(rented),
+        "the dearest": rented[-1],
+    }
+    return {f"{words}: {each.machine.name}": each for words, each in named.items()}
+
+
+def cost(found: Jobs, key: str) -> mo.Html:
+    """What of the money on the fastest machine buys waiting, and why."""
+    rented = found.rented(key)
+    dear, cheap = rented[-1], rented[0]
+    return spent(
+        dear.played,
+        dear.usd,
+        f"{SAMPLES[key][1].capitalize()} where it is dearest, {duration(dear.whole_ns)}. On {cheap.machine.name} it "
+        f"takes {duration(cheap.whole_ns)} and costs {dollars(cheap.usd)}. {why_said(cheap)}",
+    )
+
+
+# --- what others saw ------------------------------------------------------------------------------------------------
+
+
+def threads(found: Jobs) -> list[tuple[Reference, float | None]]:
+    """Each public reading with our ratio, None where it wasn't run."""
+    rtx, v100 = machine_named("desktop-RTX-3090"), machine_named()
+    per_step = int(found.told[POLICY]["n_samples"])
+    tiny = found.step_ns(POLICY, v100) / (found.here_ns[POLICY] * per_step) if POLICY in found.here_ns else None
+
+    def powered(share: float) -> float:
+        return found.step_ns(PHOTOS, at_clock(rtx, clock_under(share))) / found.step_ns(PHOTOS, rtx)
+
+    rows = {
+        "GPU to processor, a tiny network": tiny,
+        "two jobs on a card to one": found.step_ns(PHOTOS, with_fault(v100, Fault.NEIGHBOUR))
+        / found.step_ns(PHOTOS, v100),
+        "power, 280 of 350 W": powered(280 / 350),
+        "power, 280 of 480 W, TF32": powered(280 / 480),
+    }
+    return [(reference(name), ratio) for name, ratio in rows.items()]
+
+
+def elsewhere(found: Jobs) -> mo.Html:
+    """Public threads beside this run."""
+    return figure(
+        "What others ran into", found.label("this run", machine_named()), threads_table(threads(found)), wide=True
+    )
+
+
+def learned_said(found: Jobs) -> str:
+    """That the machine doesn't change what is learned, with the losses of the jobs that learn."""
+    parts = [
+        f"{NAMES[key]} from {losses[0]:.2g} to {losses[-1]:.2g} in {len(losses)} steps"
+        for key in (SENTENCES, POLICY)
+        if found.has(key) and (losses := [one for one in found.told[key]["losses"] if one is not None])
+    ]
+    return f"The loss is the same wherever it runs: {', '.join(parts)}." if parts else ""
