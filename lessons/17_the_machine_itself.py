@@ -28,7 +28,9 @@ with app.setup(hide_code=True):
     from gpututor.lookup import machine_named
     from gpututor.page.lessons import machines_figures as figures
     from gpututor.page.lessons import patients
-    from gpututor.page.lessons.machines import NAMES, by_the_hour, fastest, jobs_of, offer_said, why_said
+    from gpututor.page.lessons.machines import NAMES, jobs_of
+    from gpututor.page.lessons.offers import by_the_hour, fastest, offer_said, why_said
+    from gpututor.page.lessons.recorded_machines import readings
     from gpututor.text import dollars
 
     RENTED = machine_named()
@@ -37,9 +39,8 @@ with app.setup(hide_code=True):
         gt.lesson(17),
         gt.Question(
             "processor",
-            f"ResNet-50 trains on a {RENTED.card.name}. Somebody installs one more package, and pip puts another torch "
-            "in place of yours: one without CUDA. The script says nothing and trains on, on this computer's "
-            "processor. A photograph takes…",
+            f"ResNet-50 trains on a {RENTED.card.name}. One more package is installed, and with it a torch without CUDA. "
+            "The script says nothing and trains on, on this computer's processor. A photograph takes…",
             {
                 "about as long": lambda times: times < 1.5,
                 "a few times as long": lambda times: 1.5 <= times < 10,
@@ -51,7 +52,6 @@ with app.setup(hide_code=True):
             "gpututor.experiments.machine_itself:run",
             "Run four jobs",
             measure="gpututor.experiments.machine_itself:measure",
-            budget_s=180,
             on="Four jobs on a simulated card, then three of them on this computer's processor, by the clock",
         ),
         ex17,
@@ -63,6 +63,7 @@ def head():
     flow.header(
         "Before you tune anything: does the work happen where you think, is that machine in order, and is it the right "
         "one for this job? Three questions that take a minute, and decide more than most tuning.",
+        hero=figures.question_picture(),
     )
     return
 
@@ -134,10 +135,9 @@ def priced(kept, on):
 
 @app.cell(hide_code=True)
 def places(found, on):
-    _said = mo.md(f"""
-    The same mistake costs each job something else. {found.right_place_said}
-    """)
-    gt.told(figures.places(found, on), _said)
+    gt.told(
+        figures.places(found, on), mo.md(f"The same mistake costs each job something else. {found.right_place_said}")
+    )
     return
 
 
@@ -174,8 +174,8 @@ def why(found):
 
 
 @app.cell(hide_code=True)
-def gauge(found):
-    mo.stop(not found.whole)
+def gauge(who):
+    mo.stop(not who.value)
     _said = mo.md("""
     ## Or nothing is wrong
 
@@ -188,7 +188,6 @@ def gauge(found):
 
 @app.cell(hide_code=True)
 def job_control(found):
-    mo.stop(not found.whole)
     job = mo.ui.radio({NAMES[key]: key for key in found.known}, value=NAMES[found.known[0]], label="The job")
     mo.md(f"""
     ## Which machine is cheapest?
@@ -207,8 +206,8 @@ def prices(found, job):
 
 @app.cell(hide_code=True)
 def field(found, job):
-    _offers = found.rented(job.value)
-    _cheap, _hour, _quick = _offers[0], by_the_hour(_offers), fastest(_offers)
+    _cheap, *_ = _offers = found.rented(job.value)
+    _hour, _quick = by_the_hour(_offers), fastest(_offers)
     _said = mo.md(f"""
     The cheapest hour is {_hour.machine.name}'s, at {dollars(_hour.machine.usd_per_card_hour)}; this job takes
     {offer_said(_hour)} there. On {_cheap.machine.name} it takes {offer_said(_cheap)}, on {_quick.machine.name}
@@ -220,7 +219,7 @@ def field(found, job):
 
 @app.cell(hide_code=True)
 def which_control(found, job):
-    chosen = figures.chosen_offers(found.rented(job.value))
+    chosen = figures.chosen_offers(found, job.value)
     which = mo.ui.radio(list(chosen), value=next(iter(chosen)), label="Why? Look at a step on")
     return chosen, which
 
@@ -228,15 +227,15 @@ def which_control(found, job):
 @app.cell(hide_code=True)
 def one_step(chosen, which):
     offer = chosen[which.value]
-    close = gt.close_up(offer.played)
+    close, title = figures.closely(offer)
     view = close.view_control(last=True)
-    return close, offer, view
+    return close, offer, title, view
 
 
 @app.cell(hide_code=True)
-def timeline_head(close, view, which):
+def timeline_head(close, title, view, which):
     window = close.window_control(view.value)
-    close.head("One step", which, view, window)
+    close.head(title, which, view, window)
     return (window,)
 
 
@@ -248,23 +247,14 @@ def timeline(close, window):
 
 @app.cell(hide_code=True)
 def ledger(offer):
-    _said = mo.md(f"""
-    {why_said(offer)} A faster card shortens what is busy. The rest you rent along with it.
-    """)
+    _said = mo.md(f"{why_said(offer)} A faster card shortens what is busy. The rest you rent along with it.")
     gt.told(_said, gt.ledger_figure(offer.played.ledger, title=f"Ledger on {offer.machine.name}"))
     return
 
 
 @app.cell(hide_code=True)
-def cost(found, job):
-    figures.cost(found, job.value)
-    return
-
-
-@app.cell(hide_code=True)
-def elsewhere(found):
-    mo.stop(not found.whole)
-    figures.elsewhere(found)
+def cost(found, job, offer):
+    gt.told(figures.cost(found, job.value, offer), readings(), figures.elsewhere(found))
     return
 
 
@@ -277,11 +267,7 @@ def own_controls(get_own_phase):
 @app.cell(hide_code=True)
 def own_run(get_own_shown, kept, own_buttons):
     mo.stop(not kept.tapes)
-    _said = mo.md("""
-    ## And yours?
-
-    First the doctor looks at this computer, then the jobs run on it.
-    """)
+    _said = mo.md("## And yours?\n\nFirst the doctor looks at this computer, then the jobs run on it.")
     _section = flow.own_section(own_buttons, get_own_shown(), kept)
     gt.told(_said, _section, patients.own_paper(flow.own.runner.result))
     return
@@ -289,8 +275,7 @@ def own_run(get_own_shown, kept, own_buttons):
 
 @app.cell(hide_code=True)
 def exercise_controls(found, job):
-    case_1 = ex17.case_machine(flow.store.learner) if found.whole else None
-    case_2 = found.cheapest_case(job.value) or None
+    case_1, case_2 = ex17.case_machine(flow.store.learner), found.cheapest_case(job.value) or None
     wrong, check_wrong = flow.answer_controls(ex17.WRONG_WITH_IT, case_1)
     code, check_code = flow.answer_controls(ex17.CHEAPEST, case_2)
     return case_1, case_2, check_code, check_wrong, code, wrong
@@ -298,17 +283,15 @@ def exercise_controls(found, job):
 
 @app.cell(hide_code=True)
 def exercises(case_1, case_2, check_code, check_wrong, code, wrong):
-    gt.told(
-        flow.exercise_card(ex17.WRONG_WITH_IT, wrong, check_wrong, case_1),
-        flow.exercise_card(ex17.CHEAPEST, code, check_code, case_2),
-    )
+    _first = flow.exercise_card(ex17.WRONG_WITH_IT, wrong, check_wrong, case_1)
+    gt.told(_first, flow.exercise_card(ex17.CHEAPEST, code, check_code, case_2))
     return
 
 
 @app.cell(hide_code=True)
 def ending(kept):
     flow.ending(
-        kept, "First see that it runs on the card, then that the card is well, then that it is the one to pay for."
+        kept, "First see that it runs on the card, then that the card is well, then that it's the one to pay for."
     )
     return
 

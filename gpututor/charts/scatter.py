@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,8 +12,20 @@ import altair as alt
 from gpututor.charts.colours import BUSY_COLOUR, YOURS_COLOUR
 from gpututor.charts.style import Cell, calm, table
 
-NEAR_X, NEAR_Y = 0.16, 0.09  # of the axes: names whose spots lie nearer would run into each other
+NEAR_X, NEAR_Y = 0.16, 0.055  # of the axes: names whose spots lie nearer would run into each other
 RIGHT_EDGE = 0.72  # of the level axis: further right a name stands on the left of its spot
+
+
+Slot = Literal["right", "left", "below", "above"]
+"""Where a name stands beside its spot."""
+_SLOTS: Mapping[Slot, tuple[int, int, Literal["left", "right", "center"]]] = {
+    "right": (10, 1, "left"),
+    "left": (-10, 1, "right"),
+    "below": (0, 16, "center"),
+    "above": (0, -14, "center"),
+}
+"""Pixels to the right and down, and the text's own anchor."""
+LIFTS: Mapping[Slot, float] = {"right": 0.0, "left": 0.0, "below": -0.06, "above": 0.06}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +59,11 @@ def spots(
                 filled=not hollow, size=130 if marked else 80, color=colour, opacity=1, strokeWidth=2
             )
             layers.append(mark.encode(x=x, y=y, tooltip=[alt.Tooltip("b:N", title="")]))
-    sides: tuple[tuple[bool, Literal["left", "right"]], ...] = ((False, "left"), (True, "right"))
-    for left, align in sides:
-        rows = [_row(each) for each in _named(shown, x_range, y_range) if _is_right(each, x_range) is left]
+    for slot, (dx, dy, align) in _SLOTS.items():
+        rows = [_row(each) for each, at in _named(shown, x_range, y_range) if at == slot]
         if rows:
-            text = alt.Chart(table(rows)).mark_text(dx=-10 if left else 10, dy=1, align=align, fontSize=13)
-            layers.append(text.encode(x=x, y=y, text="b:N").properties(name=f"ink_{align}"))
+            text = alt.Chart(table(rows)).mark_text(dx=dx, dy=dy, align=align, fontSize=13)
+            layers.append(text.encode(x=x, y=y, text="b:N").properties(name=f"ink_{slot}"))
     if not layers:
         layers = [alt.Chart(table([], ("x", "y"))).mark_point().encode(x=x, y=y)]
     spoken = f"{y_title} against {x_title}: " + ", ".join(each.name for each in shown)
@@ -87,15 +98,19 @@ def _place(value: float, span: tuple[float, float]) -> float:
     return (math.log(value) - low) / (high - low)
 
 
-def _is_right(each: Spot, span: tuple[float, float]) -> bool:
-    return _place(each.x, span) > RIGHT_EDGE
-
-
-def _named(shown: Sequence[Spot], x_range: tuple[float, float], y_range: tuple[float, float]) -> list[Spot]:
-    """The spots whose names have room, the marked ones and the full ones first."""
-    named: list[tuple[Spot, float, float]] = []
+def _named(
+    shown: Sequence[Spot], x_range: tuple[float, float], y_range: tuple[float, float]
+) -> list[tuple[Spot, Slot]]:
+    """The spots whose names have room and where they stand, the marked ones and the full ones first."""
+    named: list[tuple[Spot, Slot]] = []
+    taken: list[tuple[float, float]] = []
     for each in sorted(shown, key=lambda one: (not one.marked, one.hollow)):
         x, y = _place(each.x, x_range), _place(each.y, y_range)
-        if all(abs(x - a) > NEAR_X or abs(y - b) > NEAR_Y for _, a, b in named):
-            named.append((each, x, y))
-    return [each for each, _, _ in named]
+        beside: Slot = "left" if x > RIGHT_EDGE else "right"
+        for slot in (beside, "below", "above"):
+            at = (x, y + LIFTS[slot])
+            if all(abs(at[0] - a) > NEAR_X or abs(at[1] - b) > NEAR_Y for a, b in taken):
+                taken.append(at)
+                named.append((each, slot))
+                break
+    return named

@@ -80,7 +80,7 @@ def _neighbour(patient: Patient, rng: random.Random) -> Patient:
     (training,) = gpu.processes or (Process(4711),)
     assert gpu.memory_bytes is not None
     assert gpu.memory_used_bytes is not None
-    size = round(rng.uniform(0.2, 0.35) * gpu.memory_bytes)
+    size = round(rng.uniform(0.18, 0.26) * gpu.memory_bytes)
     other = Process(training.pid + rng.randint(100, 900), size, rng.choice(("python sweep.py", "python serve.py")))
     return patient.with_gpu(
         processes=(training, other), memory_used_bytes=gpu.memory_used_bytes + size, kernel_time_share=1.0

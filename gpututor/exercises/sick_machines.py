@@ -60,7 +60,7 @@ def case_of(seed: int) -> Case:
     random.Random(f"options {seed}").shuffle(options)
     patient = machine_of(seed)
     lines = [f"| {what} | {seen} |" for what, seen in readings(patient).items()]
-    words = {"card": patient.gpu.name or "", "table": "\n".join(["| what | reading |", "|---|---|", *lines])}
+    words = {"card": patient.gpu.name or "", "table": "\n".join(["| what | reading |", "|:---|:---|", *lines])}
     return {"seed": seed, "words": words, "options": options}
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import marimo as mo
 
 from gpututor.doctor.faults import Fault, clock_under, planted
+from gpututor.doctor.words import counted
 from gpututor.experiments.machine_itself import N_PHOTOS_HERE, PHOTOS, POLICY, SENTENCES
 from gpututor.lookup import machine_named
+from gpututor.page.close_up import CloseUp, close_up
 from gpututor.page.figures import figure
 from gpututor.page.lessons.machines import (
     NAMES,
@@ -17,13 +17,10 @@ from gpututor.page.lessons.machines import (
     SEED,
     TABLE,
     Jobs,
-    Offer,
     at_clock,
-    by_the_hour,
-    fastest,
-    why_said,
     with_fault,
 )
+from gpututor.page.lessons.offers import Offer, by_the_hour, fastest, why_said
 from gpututor.page.lessons.tiny_tables import Row, table
 from gpututor.page.money import spent
 from gpututor.page.parts import escape, shown
@@ -31,6 +28,7 @@ from gpututor.page.threads import threads_table
 from gpututor.references import Reference, reference
 from gpututor.text import NBSP, dollars, duration, percent
 
+RUNS_AHEAD = 0.85  # busier than this, a card is behind its host
 GAUGES = ("gauges, busy all the time", "gauges, one block", "gauges, short kernels", "gauges, half of the time")
 GRAPHS = ("Task Manager, DeepFaceLab", "Task Manager, an RTX 2070")
 
@@ -76,10 +74,10 @@ def faults(found: Jobs) -> mo.Html:
     ]
     heat, power = (percent(_clock(fault)) for fault in (Fault.HEAT, Fault.POWER))
     first_s = planted(Fault.NEW_CARD, SEED).facts.torch.gpus[0].kernel_s or 0
-    few = planted(Fault.FEW_CPUS, SEED).busy_cpus
+    few = counted(round(planted(Fault.FEW_CPUS, SEED).busy_cpus), "CPU")
     note = (
         f"Beside the same job on the healthy machine. Heat leaves {heat} of the clock, the power limit {power}; a "
-        f"neighbour takes half of the card's time; the container is granted {few:g} CPUs, and without shared memory "
+        f"neighbour takes half of the card's time; the container is granted {few}, and without shared memory "
         f"there are no workers; a photograph takes {duration(found.decode_ns)} to decode here, and the loader follows "
         f"lesson 6's law. A card newer than torch costs {first_s:.0f}{NBSP}s at the start, and the wrong gauge nothing."
     )
@@ -108,7 +106,7 @@ def task_manager() -> mo.Html:
         "One load, three gauges",
         f'<span class="gt-tag gt-recorded">Recorded</span> by others: {escape(", ".join(sources))}',
         table("What ran", ("Really", "nvidia-smi or another tool", "Task Manager"), rows),
-        note="The last two read the 3D graph, which Task Manager shows first. The others read its Cuda graph.",
+        note="The last two are of the 3D graph, which Task Manager shows first. The others' isn't told.",
         wide=True,
     )
 
@@ -189,26 +187,48 @@ def field(found: Jobs, key: str) -> object:
     return shown(drawing)
 
 
-def chosen_offers(rented: Sequence[Offer]) -> dict[str, Offer]:
-    """The machines to look at closely: cheapest for the job, cheapest by the hour, fastest, dearest."""
+def chosen_offers(found: Jobs, key: str) -> dict[str, Offer]:
+    """The machines to look at closely: cheapest for the job, cheapest by the hour, fastest, and the course's own."""
+    rented = found.rented(key)
     named = {
         "cheapest for the job": rented[0],
         "cheapest by the hour": by_the_hour(rented),
         "the fastest": fastest(rented),
-        "the dearest": rented[-1],
+        "lesson 2's": found.offer(key, machine_named()),
     }
     return {f"{words}: {each.machine.name}": each for words, each in named.items()}
 
 
-def cost(found: Jobs, key: str) -> mo.Html:
-    """What of the money on the fastest machine buys waiting, and why."""
-    rented = found.rented(key)
-    dear, cheap = rented[-1], rented[0]
-    return spent(
-        dear.played,
-        dear.usd,
-        f"{SAMPLES[key][1].capitalize()} where it is dearest, {duration(dear.whole_ns)}. On {cheap.machine.name} it "
-        f"takes {duration(cheap.whole_ns)} and costs {dollars(cheap.usd)}. {why_said(cheap)}",
+def closely(offer: Offer) -> tuple[CloseUp, str]:
+    """A close-up of the job on this machine, and its title.
+
+    Where the host runs ahead a step of its own is no step of the card's, so then it is all that was kept.
+    """
+    played = offer.played
+    ahead = played.ledger.gpu_util_share > RUNS_AHEAD
+    return close_up(played, whole=ahead), f"{played.ledger.n_steps} steps, to the end" if ahead else "One step"
+
+
+def cost(found: Jobs, key: str, offer: Offer) -> mo.Html:
+    """What of the money on this machine buys waiting; and what the cheapest machine takes, and why."""
+    cheap, what = found.rented(key)[0], SAMPLES[key][1]
+    told = f"{what[:1].upper()}{what[1:]} on a card of {offer.machine.name}: {duration(offer.whole_ns)}."
+    if cheap.machine.name != offer.machine.name:
+        told += f" On {cheap.machine.name} it takes {duration(cheap.whole_ns)} and costs {dollars(cheap.usd)}."
+    return spent(offer.played, offer.usd, f"{told} {why_said(cheap)}")
+
+
+LINE = 'device = "cuda" if torch.cuda.is_available() else "cpu"'
+
+
+def question_picture() -> str:
+    """The question as a picture: the line that most scripts begin with, and nothing that says how it ended."""
+    return (
+        f'<div role="img" aria-label="A line of a script: {escape(LINE)}; which half it takes is the question" '
+        'style="margin-top:1rem;border:1px solid var(--gt-line);border-radius:8px;padding:.7rem .9rem;display:flex;'
+        f'gap:1rem;justify-content:space-between;align-items:center;flex-wrap:wrap"><code>{escape(LINE)}</code>'
+        '<b style="padding:0 .8rem;border-radius:4px;border:1px solid var(--gt-line);background:'
+        'repeating-linear-gradient(-45deg, var(--gt-track) 0 7px, transparent 7px 14px)">?</b></div>'
     )
 
 
