@@ -39,7 +39,7 @@ with app.setup(hide_code=True):
         gt.lesson(17),
         gt.Question(
             "processor",
-            f"ResNet-50 trains on a {RENTED.card.name}. One more package is installed, and with it a torch without CUDA. "
+            f"ResNet-50 trains on a {RENTED.card.name}. A package is installed, and with it a torch without CUDA. "
             "The script says nothing and trains on, on this computer's processor. A photograph takes…",
             {
                 "about as long": lambda times: times < 1.5,
@@ -174,8 +174,8 @@ def why(found):
 
 
 @app.cell(hide_code=True)
-def gauge(who):
-    mo.stop(not who.value)
+def gauge(found):
+    mo.stop(not found.whole)
     _said = mo.md("""
     ## Or nothing is wrong
 

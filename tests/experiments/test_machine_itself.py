@@ -67,7 +67,7 @@ def test_a_run_stopped_anywhere_hands_back_what_it_has(at, monkeypatch, tmp_path
     progress = Progress(lambda k, n, note, partial: heard.append(note), lambda: at in heard, tmp_path)
     data = machine_itself.run(progress)
 
-    assert [each["key"] for each in data["points"]][0] == SENTENCES
+    assert data["points"][0]["key"] == SENTENCES
     assert ("here" in data) == ("processor" in at)
     assert heard[-1] == at
 
