@@ -29,9 +29,8 @@ with app.setup(hide_code=True):
     from gpututor.page.lessons import machines_figures as figures
     from gpututor.page.lessons import patients
     from gpututor.page.lessons.machines import NAMES, jobs_of
-    from gpututor.page.lessons.offers import by_the_hour, fastest, offer_said, why_said
+    from gpututor.page.lessons.offers import compared_said, why_said
     from gpututor.page.lessons.recorded_machines import readings
-    from gpututor.text import dollars
 
     RENTED = machine_named()
     N_POLICY = 400  # steps of the job that learns quickest
@@ -206,13 +205,7 @@ def prices(found, job):
 
 @app.cell(hide_code=True)
 def field(found, job):
-    _cheap, *_ = _offers = found.rented(job.value)
-    _hour, _quick = by_the_hour(_offers), fastest(_offers)
-    _said = mo.md(f"""
-    The cheapest hour is {_hour.machine.name}'s, at {dollars(_hour.machine.usd_per_card_hour)}; this job takes
-    {offer_said(_hour)} there. On {_cheap.machine.name} it takes {offer_said(_cheap)}, on {_quick.machine.name}
-    {offer_said(_quick)}.
-    """)
+    _said = mo.md(f"{compared_said(found.rented(job.value))} Left of it you buy time; above it you buy nothing.")
     gt.told(figures.field(found, job.value), _said)
     return
 

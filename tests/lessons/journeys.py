@@ -267,7 +267,7 @@ JOURNEYS = (
             Control("window of the timeline", press("timeline_head", "ArrowRight", nth=0), "timeline"),
         ),
         ("field", "timeline"),
-        ("N_POLICY = 400", "N_POLICY = 60"),
+        ('{"n_policy": N_POLICY}', '{"n_policy": 60, "n_sentences": 4}'),
     ),
 )
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 import marimo as mo
 
 from gpututor.doctor.faults import Fault, clock_under, planted
@@ -27,6 +30,9 @@ from gpututor.page.parts import escape, shown
 from gpututor.page.threads import threads_table
 from gpututor.references import Reference, reference
 from gpututor.text import NBSP, dollars, duration, percent
+
+if TYPE_CHECKING:
+    from gpututor.charts.scatter import Spot
 
 RUNS_AHEAD = 0.85  # busier than this, a card is behind its host
 GAUGES = ("gauges, busy all the time", "gauges, one block", "gauges, short kernels", "gauges, half of the time")
@@ -163,28 +169,39 @@ def field(found: Jobs, key: str) -> object:
     """Dollars against hours for the job, a spot for each machine with a price; whole machines are hollow."""
 
     def drawing() -> object:
-        from gpututor.charts.scatter import Spot, spots  # here, because it loads altair
+        from gpututor.charts.scatter import spots  # here, because it loads altair
 
-        rented = found.rented(key)
-        things: list[Spot] = []
-        for each in rented:
-            hours = each.whole_ns / 3600e9
-            several = each.machine.n_cards > 1
-            name = f"a card of {each.machine.name}" if several else each.machine.name
-            things.append(Spot(hours, each.usd or 0, name, marked=each is rented[0]))
-            if several:
-                things.append(Spot(hours, each.usd_alone or 0, f"all of {each.machine.name}", hollow=True))
-        chart = spots(things, x_title="hours", y_title="US dollars")
         return figure(
             f"What {SAMPLES[key][1]} costs, and how long it takes",
             '<span class="gt-tag gt-simulated">Simulated</span> one card; left is faster, low is cheaper',
-            chart,
+            spots(things(found.rented(key)), x_title="hours", y_title="US dollars"),
             note="Orange: the cheapest for this job. Hollow: a machine of several cards of which one works. Both axes "
             "multiply.",
             wide=True,
         )
 
     return shown(drawing)
+
+
+def things(rented: Sequence[Offer]) -> list[Spot]:
+    """A spot for each offer, named by its card, and a hollow one where other cards would idle.
+
+    Machines that have the same card at the same price share one.
+    """
+    from gpututor.charts.scatter import Spot
+
+    found: dict[tuple[str, str], Spot] = {}
+    names: set[str] = set()
+    for each in rented:
+        hours, usd, card = each.whole_ns / 3600e9, each.usd or 0.0, each.machine.card.name.partition("-")[0]
+        name = card if card not in names else each.machine.name
+        if (card, f"{usd:.3g}") not in found:
+            found[card, f"{usd:.3g}"] = Spot(hours, usd, name, marked=each is rented[0])
+            names.add(name)
+        if each.machine.n_cards > 1:
+            whole = f"{each.machine.n_cards} × {card}"
+            found[whole, "alone"] = Spot(hours, each.usd_alone or 0.0, whole, hollow=True)
+    return list(found.values())
 
 
 def chosen_offers(found: Jobs, key: str) -> dict[str, Offer]:
@@ -215,7 +232,8 @@ def cost(found: Jobs, key: str, offer: Offer) -> mo.Html:
     told = f"{what[:1].upper()}{what[1:]} on a card of {offer.machine.name}: {duration(offer.whole_ns)}."
     if cheap.machine.name != offer.machine.name:
         told += f" On {cheap.machine.name} it takes {duration(cheap.whole_ns)} and costs {dollars(cheap.usd)}."
-    return spent(offer.played, offer.usd, f"{told} {why_said(cheap)}")
+        told += f" {why_said(cheap)}"
+    return spent(offer.played, offer.usd, told)
 
 
 LINE = 'device = "cuda" if torch.cuda.is_available() else "cpu"'

@@ -99,3 +99,19 @@ def why_said(offer: Offer) -> str:
 def offer_said(offer: Offer) -> str:
     """Time and money of a job on one machine."""
     return f"{duration(offer.whole_ns)} and {dollars(offer.usd)}"
+
+
+def compared_said(rented: Sequence[Offer]) -> str:
+    """The cheapest hour, the cheapest machine for the job and the fastest one, and what the job takes on each.
+
+    `rented` begins with the cheapest for the job.
+    """
+    hour, cheap, quick = by_the_hour(rented), rented[0], fastest(rented)
+    rate = dollars(hour.machine.usd_per_card_hour)
+    told = f"The cheapest hour is {hour.machine.name}'s, at {rate}; this job takes {offer_said(hour)} there."
+    if cheap is hour:
+        told += " Here it is the cheapest for the job as well."
+    else:
+        told += f" On {cheap.machine.name} it takes {offer_said(cheap)}"
+        told += ", and nowhere is it quicker." if quick is cheap else "."
+    return told if quick is cheap else f"{told} The fastest, {quick.machine.name}, takes {offer_said(quick)}."

@@ -99,11 +99,8 @@ TOLD: Sequence[Told] = (
 
 def readings() -> mo.Html:
     """Each thread's reading beside the doctor's word."""
-    rows: list[Row] = [
-        (one.thread, (one.reading, f"{one.finding.state.value}: {one.finding.words}", one.finding.remedy or "nothing"))
-        for one in TOLD
-    ]
-    titles = ("They read", "The doctor says", "What to do")
+    rows: list[Row] = [(one.thread, (one.reading, f"{one.finding.state.value}: {one.finding.words}")) for one in TOLD]
+    titles = ("They read", "The doctor says")
     threads = escape(f"{len(rows)} public threads")
     return figure(
         "Other people's machines, and the doctor's word",
