@@ -17,6 +17,7 @@ from gpututor.experiments.machine_itself import WIDTHS
 from gpututor.page.figures import figure
 from gpututor.page.lessons.machines import SEED
 from gpututor.page.parts import escape
+from gpututor.page.terminal import terminal
 from gpututor.results import StoredResult
 
 MADE_UP = '<span class="gt-tag gt-simulated">Made up</span> what <code>gpututor doctor</code> prints there'
@@ -41,12 +42,9 @@ def looked_at(fault: Fault) -> tuple[tuple[Finding, ...], Paper]:
 
 def paper(printouts: Paper) -> str:
     """The printout as HTML: what passes is folded, all else stands there; one copy for a page, one for a phone."""
-    folded, open_ = "", ""
-    for width, kind in zip(WIDTHS, ("gt-only-wide", "gt-only-narrow"), strict=True):
-        passes, rest = printouts[str(width)]
-        folded += f'<pre class="gt-console {kind}">{escape(passes)}</pre>'
-        open_ += f'<pre class="gt-console {kind}">{escape(rest)}</pre>'
-    return f"<details><summary>What passes</summary>{folded}</details>{open_}"
+    (passes, rest), (narrow_passes, narrow_rest) = (printouts[str(width)] for width in WIDTHS)
+    folded = f"<details><summary>What passes</summary>{terminal(passes, narrow_passes)}</details>"
+    return folded + terminal(rest, narrow_rest)
 
 
 def patient(fault: Fault, choose: object) -> mo.Html:
