@@ -29,7 +29,9 @@ with app.setup(hide_code=True):
     from gpututor.page.lessons import machines_figures as figures
     from gpututor.page.lessons import patients
     from gpututor.page.lessons.machines import NAMES, jobs_of
+    from gpututor.page.lessons.machines_threads import elsewhere
     from gpututor.page.lessons.offers import compared_said, why_said
+    from gpututor.page.lessons.panes import panes
     from gpututor.page.lessons.recorded_machines import readings
 
     RENTED = machine_named()
@@ -181,7 +183,7 @@ def gauge(found):
     Windows shows a graph for each engine of the card, and the first is of the one that draws in 3D. Training doesn't
     draw. So people repair machines that work, or believe in one that waits: the graph errs both ways.
     """)
-    gt.told(_said, figures.task_manager())
+    gt.told(_said, panes(), figures.task_manager())
     return
 
 
@@ -247,7 +249,7 @@ def ledger(offer):
 
 @app.cell(hide_code=True)
 def cost(found, job, offer):
-    gt.told(figures.cost(found, job.value, offer), readings(), figures.elsewhere(found))
+    gt.told(figures.cost(found, job.value, offer), readings(), elsewhere(found))
     return
 
 

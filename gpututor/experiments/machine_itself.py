@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -182,8 +183,8 @@ def measure(progress: Progress, *, device: str = "cuda") -> dict[str, Any]:
     """
     progress.tick(0, 1, "gpututor doctor looks around")
     told = looked_at()
-    measured = on_processor() if device == "cpu" else variants()
-    return {**sweeps.measure(progress, measured, what=WHAT, device=device, n_steps=10), "doctor": told}
+    measured = on_processor() if device == "cpu" else [replace(each, n_steps=20, n_warmup=4) for each in variants()]
+    return {**sweeps.measure(progress, measured, what=WHAT, device=device), "doctor": told}
 
 
 WIDTHS = (100, 44)

@@ -19,8 +19,9 @@ from gpututor.model.spec import HostKind
 from gpututor.model.tape import BeginStep, CopyCall, EndRun, Sync, Tape, TapeOp
 from gpututor.page.kept import Kept
 from gpututor.page.lessons import machines_figures as figures
-from gpututor.page.lessons import patients
+from gpututor.page.lessons import panes, patients
 from gpututor.page.lessons.machines import jobs_of, with_fault
+from gpututor.page.lessons.machines_threads import elsewhere
 from gpututor.page.lessons.offers import by_the_hour, fastest, offer_said, why_said
 from gpututor.page.lessons.recorded_machines import TOLD
 from gpututor.results import StoredResult
@@ -216,7 +217,7 @@ def test_every_figure_is_drawn(found):
         figures.offers(found, PHOTOS, ""),
         figures.field(found, PHOTOS),
         figures.cost(found, PHOTOS, found.rented(PHOTOS)[-1]),
-        figures.elsewhere(found),
+        elsewhere(found),
     ]
 
     assert all("could not be drawn" not in each.text for each in drawn)
@@ -271,3 +272,24 @@ def test_a_seed_draws_another_machine_than_the_page_shows():
     other = patients.planted(Fault.HEAT, random.Random(4).random())
 
     assert other != patients.planted(Fault.HEAT, "lesson 17")
+
+
+def test_task_managers_first_graph_is_the_one_that_shows_nothing():
+    shares = panes.shares()
+
+    assert next(iter(shares)) == "3D"
+    assert shares["3D"] < 0.1
+    assert shares["Cuda"] > 0.9
+    assert all(name in panes.panes().text for name in shares)
+
+
+def test_the_way_to_half_of_the_first_loss_is_told_where_there_is_one(kept):
+    halves = [1.0] * 20 + [0.4] * 20  # the mean of eight losses is half for the first time after 27 steps
+    points = [{**each, "losses": halves} if each["key"] == POLICY else each for each in kept.data["points"]]
+    jobs = jobs_of(
+        replace(kept, result=replace(kept.result, data={**kept.data, "points": points})), machine_named(V100)
+    )
+    offer = jobs.offer(POLICY, machine_named(V100))
+
+    assert "it takes 27 steps" in figures.target_said(jobs, POLICY, offer)
+    assert figures.target_said(jobs, PHOTOS, offer) == ""

@@ -29,7 +29,7 @@ from gpututor.timeline import Label, Origin
 
 SEED = "lesson 17"  # of the machines that the page shows
 TABLE = (PHOTOS, SENTENCES, POLICY)
-NEIGHBOURS_SHARE = 0.5  # of the card's time, when two take turns (doc/time slicing: equal turns)
+NEIGHBOURS_SHARE = 0.5  # of the card's time: kernels of two processes take turns, of equal length in our model
 NOTHING = 1.03  # times as long: what one would not notice
 SAMPLES: Mapping[str, tuple[int, str]] = {
     PHOTOS: (1_281_167, "an epoch of ImageNet"),  # pictures of the training set, ILSVRC 2012

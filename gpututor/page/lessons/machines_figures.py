@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import marimo as mo
 
-from gpututor.doctor.faults import Fault, clock_under, planted
+from gpututor.charts import running_mean
+from gpututor.doctor.faults import Fault, planted
 from gpututor.doctor.words import counted
-from gpututor.experiments.machine_itself import N_PHOTOS_HERE, PHOTOS, POLICY, SENTENCES
+from gpututor.experiments.machine_itself import N_PHOTOS_HERE, POLICY, SENTENCES
 from gpututor.lookup import machine_named
 from gpututor.page.close_up import CloseUp, close_up
 from gpututor.page.figures import figure
@@ -20,20 +21,18 @@ from gpututor.page.lessons.machines import (
     SEED,
     TABLE,
     Jobs,
-    at_clock,
-    with_fault,
 )
 from gpututor.page.lessons.offers import Offer, by_the_hour, fastest, why_said
 from gpututor.page.lessons.tiny_tables import Row, table
 from gpututor.page.money import spent
 from gpututor.page.parts import escape, shown
-from gpututor.page.threads import threads_table
-from gpututor.references import Reference, reference
+from gpututor.references import reference
 from gpututor.text import NBSP, dollars, duration, percent
 
 if TYPE_CHECKING:
     from gpututor.charts.scatter import Spot
 
+SMOOTH = 8  # steps in a mean of losses
 RUNS_AHEAD = 0.85  # busier than this, a card is behind its host
 GAUGES = ("gauges, busy all the time", "gauges, one block", "gauges, short kernels", "gauges, half of the time")
 GRAPHS = ("Task Manager, DeepFaceLab", "Task Manager, an RTX 2070")
@@ -230,10 +229,23 @@ def cost(found: Jobs, key: str, offer: Offer) -> mo.Html:
     """What of the money on this machine buys waiting; and what the cheapest machine takes, and why."""
     cheap, what = found.rented(key)[0], SAMPLES[key][1]
     told = f"{what[:1].upper()}{what[1:]} on a card of {offer.machine.name}: {duration(offer.whole_ns)}."
+    told += target_said(found, key, offer)
     if cheap.machine.name != offer.machine.name:
         told += f" On {cheap.machine.name} it takes {duration(cheap.whole_ns)} and costs {dollars(cheap.usd)}."
         told += f" {why_said(cheap)}"
     return spent(offer.played, offer.usd, told)
+
+
+def target_said(found: Jobs, key: str, offer: Offer) -> str:
+    """What it takes and costs on this machine to half of the first loss; nothing where it never got there."""
+    losses = [one for one in found.told[key]["losses"] if one is not None]
+    means = running_mean(losses, SMOOTH) if len(losses) > SMOOTH else []
+    step = next((k for k, mean in means[SMOOTH:] if mean <= losses[0] / 2), None)
+    if step is None or offer.split is None:
+        return ""
+    whole_ns = step * offer.split.step_ns
+    usd = None if offer.machine.usd_per_card_hour is None else whole_ns / 3600e9 * offer.machine.usd_per_card_hour
+    return f" To half of its first loss it takes {step:.0f} steps, {duration(whole_ns)} and {dollars(usd)}."
 
 
 LINE = 'device = "cuda" if torch.cuda.is_available() else "cpu"'
@@ -247,35 +259,6 @@ def question_picture() -> str:
         f'gap:1rem;justify-content:space-between;align-items:center;flex-wrap:wrap"><code>{escape(LINE)}</code>'
         '<b style="padding:0 .8rem;border-radius:4px;border:1px solid var(--gt-line);background:'
         'repeating-linear-gradient(-45deg, var(--gt-track) 0 7px, transparent 7px 14px)">?</b></div>'
-    )
-
-
-# --- what others saw ------------------------------------------------------------------------------------------------
-
-
-def threads(found: Jobs) -> list[tuple[Reference, float | None]]:
-    """Each public reading with our ratio, None where it wasn't run."""
-    rtx, v100 = machine_named("desktop-RTX-3090"), machine_named()
-    per_step = int(found.told[POLICY]["n_samples"])
-    tiny = found.step_ns(POLICY, v100) / (found.here_ns[POLICY] * per_step) if POLICY in found.here_ns else None
-
-    def powered(share: float) -> float:
-        return found.step_ns(PHOTOS, at_clock(rtx, clock_under(share))) / found.step_ns(PHOTOS, rtx)
-
-    rows = {
-        "GPU to processor, a tiny network": tiny,
-        "two jobs on a card to one": found.step_ns(PHOTOS, with_fault(v100, Fault.NEIGHBOUR))
-        / found.step_ns(PHOTOS, v100),
-        "power, 280 of 350 W": powered(280 / 350),
-        "power, 280 of 480 W, TF32": powered(280 / 480),
-    }
-    return [(reference(name), ratio) for name, ratio in rows.items()]
-
-
-def elsewhere(found: Jobs) -> mo.Html:
-    """Public threads beside this run."""
-    return figure(
-        "What others ran into", found.label("this run", machine_named()), threads_table(threads(found)), wide=True
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,6 +21,14 @@ class Most:
     account: Account | None
     share: float
     busy_share: float
+
+
+def _one_card_of(machine: Machine) -> Machine:
+    """The machine without what one card's work doesn't feel, so that sizes of one kind are one to a cache."""
+    host = replace(machine.host, name=machine.host.cpu, n_cpus=1, note="", sources={})
+    return replace(
+        machine, name=host.name, host=host, n_cards=1, usd_per_hour=None, price_basis="", note="", sources={}
+    )
 
 
 @lru_cache(maxsize=512)  # what a page asks again and again; the runs themselves would fill memory
@@ -69,7 +77,7 @@ class Offer:
     @property
     def most(self) -> Most:
         """Where most of the time goes."""
-        return _most(self.path, self.path.stat().st_mtime_ns, SameMachine(self.machine))
+        return _most(self.path, self.path.stat().st_mtime_ns, SameMachine(_one_card_of(self.machine)))
 
     @property
     def gib(self) -> float:
