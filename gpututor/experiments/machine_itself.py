@@ -6,7 +6,6 @@ timed for real: it is where a job ends up whose torch, model or batch isn't wher
 
 from __future__ import annotations
 
-import statistics
 import tempfile
 import time
 from dataclasses import replace
@@ -127,7 +126,10 @@ def run(progress: Progress, *, n_sentences: int = N_SENTENCES, n_policy: int = N
 
 
 def _here(progress: Progress, slow: list[Variant], n_before: int, n_all: int, data: dict[str, Any]) -> None:
-    """Time each on this processor; "here" gets its "cpu", "n_cores", and "ns" a sample by key."""
+    """Time each on this processor; "here" gets its "cpu", "n_cores", and "ns" a sample by key.
+
+    It is the quickest step, since other programs may take the processor now and then.
+    """
     from gpututor.experiments.own_device import OnCpu
 
     per_sample: dict[str, float] = {}
@@ -139,7 +141,7 @@ def _here(progress: Progress, slow: list[Variant], n_before: int, n_all: int, da
             progress.tick(before + k, n_all, f"{label}, on this processor", data)
 
         seen = OnCpu().run(each, n_steps, n_warmup, tell)
-        per_sample[each.key] = statistics.median(seen.walls_ns) / (each.n_samples or 1)
+        per_sample[each.key] = min(seen.walls_ns) / (each.n_samples or 1)
         n_before += n_steps + n_warmup
 
 
@@ -159,7 +161,7 @@ def mixed_devices_said() -> str:
 
 
 def decode_ns(n: int = N_DECODED) -> float:
-    """Nanoseconds that this processor takes for a photograph: read, decode, cut out, scale; the median of `n`."""
+    """Nanoseconds that this processor takes for a photograph: read, decode, cut, scale; the quickest of `n`."""
     from gpututor.jobs.photographs import Photographs, write_photographs
 
     with tempfile.TemporaryDirectory() as folder:
@@ -168,7 +170,7 @@ def decode_ns(n: int = N_DECODED) -> float:
             began_ns = time.perf_counter_ns()
             pictures[k]
             took_ns.append(time.perf_counter_ns() - began_ns)
-    return float(statistics.median(took_ns))
+    return float(min(took_ns))
 
 
 def measure(progress: Progress, *, device: str = "cuda") -> dict[str, Any]:
