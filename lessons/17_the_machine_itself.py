@@ -190,18 +190,19 @@ def gauge(found):
 @app.cell(hide_code=True)
 def job_control(found):
     job = mo.ui.radio({NAMES[key]: key for key in found.known}, value=NAMES[found.known[0]], label="The job")
+    others = mo.ui.switch(label="also machines that nobody lets by the hour")
     mo.md(f"""
     ## Which machine is cheapest?
 
     Not the one whose hour is. You pay for hours, and need a job done: dollars an hour, over samples a second.
     {figures.learned_said(found)} So one may choose by time and money alone.
     """)
-    return (job,)
+    return job, others
 
 
 @app.cell(hide_code=True)
-def prices(found, job):
-    figures.offers(found, job.value, job)
+def prices(found, job, others):
+    figures.offers(found, job.value, job, others)
     return
 
 

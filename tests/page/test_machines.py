@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import marimo as mo
 import pytest
 
+from gpututor.cards import machines
 from gpututor.doctor.faults import Fault
 from gpututor.doctor.finding import State
 from gpututor.exercises import ex17
@@ -153,13 +155,19 @@ def test_without_workers_loading_is_added_and_with_few_it_is_the_step(found):
 # --- machines -------------------------------------------------------------------------------------------------------
 
 
-def test_the_cheapest_for_the_job_comes_first_and_those_without_a_price_last(found):
-    offers = found.offers(SENTENCES)
-    prices = [each.usd for each in offers]
-    known = [usd for usd in prices if usd is not None]
+def test_the_cheapest_for_the_job_comes_first_and_without_a_price_the_quickest(found):
+    prices = [each.usd for each in found.offers(SENTENCES)]
+    others = found.offers(SENTENCES, priced=False)
 
-    assert known == sorted(known)
-    assert prices[: len(known)] == known
+    assert prices == sorted(prices)
+    assert {each.usd for each in others} == {None}
+    assert [each.whole_ns for each in others] == sorted(each.whole_ns for each in others)
+
+
+def test_every_machine_that_is_known_is_priced(found):
+    names = {each.machine.name for priced in (True, False) for each in found.offers(PHOTOS, priced=priced)}
+
+    assert names == set(machines())
 
 
 def test_a_job_costs_hours_times_the_price_of_an_hour(found):
@@ -176,7 +184,7 @@ def test_who_rents_eight_cards_and_uses_one_pays_for_eight(found):
 
 
 def test_a_card_without_the_memory_is_no_offer(found):
-    refused = [each for each in found.offers("texts") if each.split is None]
+    refused = [each for each in found.offers("texts") if each.trouble]
 
     assert {each.machine.card.name for each in refused} >= {"T4", "V100-SXM2-16GB"}
     assert all("needs 20.0 GiB" in each.trouble for each in refused)
@@ -209,12 +217,13 @@ def test_the_exercise_asks_about_the_machines_of_the_page(found):
 # --- figures --------------------------------------------------------------------------------------------------------
 
 
-def test_every_figure_is_drawn(found):
+@pytest.mark.parametrize("value", [False, True])
+def test_every_figure_is_drawn(found, value):
     drawn = [
         figures.places(found, ""),
         figures.faults(found),
         figures.task_manager(),
-        figures.offers(found, PHOTOS, ""),
+        figures.offers(found, PHOTOS, "", mo.ui.switch(value)),
         figures.field(found, PHOTOS),
         figures.cost(found, PHOTOS, found.rented(PHOTOS)[-1]),
         elsewhere(found),

@@ -197,17 +197,17 @@ class Jobs:
         n_samples, of_step, needs = SAMPLES[key][0], int(told["n_samples"]), told["memory_bytes"]
         if needs is not None and needs > card.memory_bytes:
             why = f"needs {needs / 2**30:.1f} GiB, the {card.name} has {card.memory_bytes / 2**30:.0f}"
-            return Offer(machine, self.tapes[key], None, why, n_samples, of_step)
-        return Offer(machine, self.tapes[key], Steps(self.tapes, machine)[key], "", n_samples, of_step)
+            return Offer(machine, self.tapes[key], why, n_samples, of_step)
+        return Offer(machine, self.tapes[key], "", n_samples, of_step)
 
-    def offers(self, key: str) -> list[Offer]:
-        """The job on every machine that is known: those with a price by what the job costs, then the others by time."""
-        found = [self.offer(key, each) for each in machines().values()]
-        return sorted(found, key=lambda one: (one.split is None, one.usd is None, one.usd or 0, one.whole_ns))
+    def offers(self, key: str, *, priced: bool = True) -> list[Offer]:
+        """The job on every machine with a price, the cheapest for it first; or on all others, the quickest first."""
+        found = [self.offer(key, each) for each in machines().values() if (each.usd_per_hour is not None) == priced]
+        return sorted(found, key=lambda one: (bool(one.trouble), one.usd or 0, one.whole_ns))
 
     def rented(self, key: str) -> list[Offer]:
         """Those that have a price and the memory, the cheapest for the job first."""
-        return [each for each in self.offers(key) if each.usd is not None]
+        return [each for each in self.offers(key) if not each.trouble]
 
     def cheapest_case(self, key: str) -> Case:
         """The case of 17.2: the machines with a price, a card each, and the job that is chosen."""

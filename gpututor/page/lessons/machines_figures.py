@@ -116,19 +116,22 @@ def task_manager() -> mo.Html:
     )
 
 
-def offers(found: Jobs, key: str, choose: object) -> mo.Html:
-    """The job on every machine with a price, the cheapest first; the others are folded. `choose` is the control."""
-    priced = [each for each in found.offers(key) if each.machine.usd_per_hour is not None]
-    own = [each for each in found.offers(key) if each.machine.usd_per_hour is None]
+def offers(found: Jobs, key: str, choose: object, others: mo.ui.switch) -> mo.Html:
+    """The job on every machine with a price, the cheapest first, and if `others` is on, on those without one.
+
+    `choose` is the control of the job.
+    """
+    rows = [_own_row(each) for each in found.offers(key, priced=False)] if others.value else []
+    without = table("Machine", ("All of it", "Busy", "Held up by"), rows) if rows else ""
     titles = ("An hour", "All of it", "It costs", "Alone", "Busy", "Held up by")
-    without = table("Machine", ("All of it", "Busy"), [_own_row(each) for each in own])
     what = SAMPLES[key][1]
     return figure(
         f"{NAMES[key]}: {what}",
         '<span class="gt-tag gt-simulated">Simulated</span> run once, priced on every machine',
         choose,
-        table("Machine", titles, [_row(each) for each in priced]),
-        f"<details><summary>Machines that nobody lets by the hour</summary>{without}</details>",
+        table("Machine", titles, [_row(each) for each in found.offers(key)]),
+        others,
+        without,
         note="One card does it. “It costs” takes the card's part of the price, as if you had work for all cards of "
         "the machine; “alone” is the price of the whole machine. On demand, AWS us-east-1; gpututor machines lists the "
         "source of each price.",
@@ -143,25 +146,22 @@ def _name(offer: Offer) -> str:
 
 def _row(offer: Offer) -> Row:
     hour = dollars(offer.machine.usd_per_hour)
-    if offer.split is None:
+    if offer.trouble:
         return _name(offer), (hour, offer.trouble, "—", "—", "—", "—")
     alone = dollars(offer.usd_alone) if offer.machine.n_cards > 1 else "the same"
-    most = offer.most
-    held = "nothing much" if most.account is None else f"{most.account.value}, {percent(most.share)}"
-    return _name(offer), (
-        hour,
-        duration(offer.whole_ns),
-        dollars(offer.usd),
-        alone,
-        percent(most.busy_share),
-        held,
-    )
+    return _name(offer), (hour, duration(offer.whole_ns), dollars(offer.usd), alone, *_ledger(offer))
 
 
 def _own_row(offer: Offer) -> Row:
-    if offer.split is None:
-        return _name(offer), (offer.trouble, "—")
-    return _name(offer), (duration(offer.whole_ns), percent(offer.split.busy_share))
+    if offer.trouble:
+        return _name(offer), (offer.trouble, "—", "—")
+    return _name(offer), (duration(offer.whole_ns), *_ledger(offer))
+
+
+def _ledger(offer: Offer) -> tuple[str, str]:
+    most = offer.most
+    held = "nothing much" if most.account is None else f"{most.account.value}, {percent(most.share)}"
+    return percent(most.busy_share), held
 
 
 def field(found: Jobs, key: str) -> object:
@@ -241,9 +241,9 @@ def target_said(found: Jobs, key: str, offer: Offer) -> str:
     losses = [one for one in found.told[key]["losses"] if one is not None]
     means = running_mean(losses, SMOOTH) if len(losses) > SMOOTH else []
     step = next((k for k, mean in means[SMOOTH:] if mean <= losses[0] / 2), None)
-    if step is None or offer.split is None:
+    if step is None or offer.trouble:
         return ""
-    whole_ns = step * offer.split.step_ns
+    whole_ns = step * offer.most.step_ns
     usd = None if offer.machine.usd_per_card_hour is None else whole_ns / 3600e9 * offer.machine.usd_per_card_hour
     return f" To half of its first loss it takes {step:.0f} steps, {duration(whole_ns)} and {dollars(usd)}."
 

@@ -8,7 +8,6 @@ from functools import lru_cache
 from pathlib import Path
 
 from gpututor.cards import Machine
-from gpututor.experiments.per_op import HostSplit
 from gpututor.ledger import Account
 from gpututor.replay import Played, SameMachine, play_file
 from gpututor.text import dollars, duration, percent
@@ -16,8 +15,9 @@ from gpututor.text import dollars, duration, percent
 
 @dataclass(frozen=True, slots=True)
 class Most:
-    """Where most of the time goes: an account with its share, None where it is useful work; and the busy share."""
+    """A mean step, and where most of its time goes: an account with its share, None where it is useful work."""
 
+    step_ns: float
     account: Account | None
     share: float
     busy_share: float
@@ -33,18 +33,18 @@ def _one_card_of(machine: Machine) -> Machine:
 
 @lru_cache(maxsize=512)  # what a page asks again and again; the runs themselves would fill memory
 def _most(path: Path, changed_ns: int, on: SameMachine) -> Most:
-    ledger = play_file(path, on.machine).ledger
+    played = play_file(path, on.machine)
+    ledger = played.ledger
     most = max((each for each in Account if each is not Account.BUSY_UNSPLIT), key=ledger.share)
-    return Most(None if most is Account.USEFUL else most, ledger.share(most), ledger.gpu_util_share)
+    return Most(played.step_ns, None if most is Account.USEFUL else most, ledger.share(most), ledger.gpu_util_share)
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A job on one machine; `split` is None, and `trouble` a sentence, where its card's memory is too small."""
+    """A job on one machine; `trouble` is a sentence where its card's memory is too small."""
 
     machine: Machine
     path: Path
-    split: HostSplit | None
     trouble: str
     n_samples: int
     of_step: int
@@ -52,13 +52,13 @@ class Offer:
     @property
     def whole_ns(self) -> float:
         """Nanoseconds for all of the samples on one card; infinite where they don't fit."""
-        return float("inf") if self.split is None else self.split.step_ns * self.n_samples / self.of_step
+        return float("inf") if self.trouble else self.most.step_ns * self.n_samples / self.of_step
 
     @property
     def usd(self) -> float | None:
         """What they cost when each card of the machine works as this one does; None without a price."""
         rate = self.machine.usd_per_card_hour
-        return None if rate is None or self.split is None else rate * self.whole_ns / 3600e9
+        return None if rate is None or self.trouble else rate * self.whole_ns / 3600e9
 
     @property
     def usd_alone(self) -> float | None:
@@ -76,7 +76,11 @@ class Offer:
 
     @property
     def most(self) -> Most:
-        """Where most of the time goes."""
+        """A mean step on one card, and where most of the time goes.
+
+        Raises:
+            TimelineError: its tape is gone or damaged.
+        """
         return _most(self.path, self.path.stat().st_mtime_ns, SameMachine(_one_card_of(self.machine)))
 
     @property
