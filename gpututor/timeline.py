@@ -18,6 +18,8 @@ NS_PER_S = 1_000_000_000
 class LaneKind(Enum):
     """Where a span can lie."""
 
+    __hash__ = object.__hash__  # one object each, so its own hash will do; that of Enum is slow
+
     HOST = "host"  # one thread of the host
     STREAM = "stream"  # one stream of one GPU
     COPY = "copy"  # one copy engine of one GPU
@@ -26,6 +28,8 @@ class LaneKind(Enum):
 
 class Activity(Enum):
     """What a span does. The first group lies on streams, copy engines and links; the second on host threads."""
+
+    __hash__ = object.__hash__  # one object each, so its own hash will do; that of Enum is slow
 
     KERNEL = "kernel"
     COLLECTIVE = "collective"  # a kernel that moves data between GPUs (NCCL, RCCL)

@@ -96,6 +96,17 @@ def to_bytes(timeline: Timeline) -> bytes:
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
 
+def is_one(path: Path) -> bool:
+    """Whether a file begins as a saved timeline does."""
+    try:
+        with path.open("rb") as file:
+            packed = file.read(2) == b"\x1f\x8b"
+        with gzip.open(path) if packed else path.open("rb") as file:
+            return FORMAT.encode() in file.read(64)
+    except (OSError, EOFError, zlib.error):
+        return False
+
+
 def from_bytes(data: bytes, source: str = "the file") -> Timeline:
     """The timeline that `to_bytes` wrote; `source` names the data in errors.
 

@@ -52,6 +52,7 @@ ORDER = (
     ("exercises",),
     ("page",),
     ("run",),
+    ("explain",),
     ("bench",),
     ("watch",),
     ("grading",),

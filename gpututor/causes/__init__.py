@@ -46,7 +46,7 @@ def find_causes(
         TimelineError: no ledger was given and the timeline has several GPUs.
     """
     case = Case(timeline, ledger or charge(timeline), thresholds or Thresholds())
-    alone = doubts.no_kernels(case)
+    alone = doubts.no_kernels(case) or doubts.too_few_kernels(case)
     if alone is not None:
         return (alone,)
     found = [finding for rule in RULES if (finding := rule(case)) is not None]

@@ -55,7 +55,7 @@ class Case:
     @cached_property
     def waits(self) -> tuple[Piece, ...]:
         """The stretches without a computing kernel, with their accounts."""
-        return waits(self.timeline, self.ledger.device)
+        return self.ledger.pieces or waits(self.timeline, self.ledger.device)
 
     @cached_property
     def kernels(self) -> list[Span]:

@@ -6,7 +6,7 @@ from gpututor.causes.case import Case
 from gpututor.causes.finding import Cause, Confidence, Evidence, Finding, count, part, several, time
 from gpututor.ledger import Account
 from gpututor.text import quantity
-from gpututor.timeline import COMPUTING, ON_HOST, Activity
+from gpututor.timeline import COMPUTING, ON_HOST, Activity, Origin
 
 
 def no_kernels(case: Case) -> Finding | None:
@@ -19,6 +19,16 @@ def no_kernels(case: Case) -> Finding | None:
     )
     evidence = (count("n_kernels", 0, "no kernel ran in the window"),)
     return _cannot_tell(None, None, evidence, change, "a job without kernels doesn't use this GPU")
+
+
+def too_few_kernels(case: Case) -> Finding | None:
+    """A recording of hardly anything: shares of it would be about chance."""
+    n, least = case.ledger.n_kernels, case.limits.least_kernels
+    if case.timeline.label.origin is not Origin.RECORDED or n >= least:
+        return None
+    evidence = (several("n_kernels", n, "kernel", f"recorded; {least} are the least"),)
+    change = "Record a few whole training steps."
+    return _cannot_tell(None, None, evidence, change, "so few kernels are no training")
 
 
 def too_few_steps(case: Case) -> Finding | None:
@@ -51,7 +61,7 @@ def clock_stopped_early(case: Case) -> Finding | None:
     Launches return before their kernels run. Only where there are steps: a window without is nobody's clock. Work that
     the window inherits from earlier steps is taken off, so that one step out of a steady run raises no alarm.
     """
-    if not case.ledger.n_steps:
+    if not case.ledger.n_steps or case.timeline.label.origin is Origin.RECORDED:  # a profiler's marks time nothing
         return None
     lo, hi = case.timeline.window_ns
     kernels = [s for s in case.own if s.activity in COMPUTING or s.activity is Activity.COLLECTIVE]

@@ -42,6 +42,9 @@ class Thresholds:
     least_steps: int = 3
     """The first step pays for start-up, the second may still; the third is the first to compare with. Measured only."""
 
+    least_kernels: int = 10
+    """The smallest step of training has forward, backward and update of a layer: some ten kernels. Recorded only."""
+
     cpu_flop_per_s: float = 74e9
     """One core of a Xeon E5-2686 v4 (Broadwell) at 2.3 GHz: 2 FMA units of 8 fp32 numbers, 2 FLOP each, per cycle."""
 

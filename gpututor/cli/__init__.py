@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "cards": ("gpututor.cli.hardware", "cards_command", "List the GPUs we know, or one with its sources."),
     "machines": ("gpututor.cli.hardware", "machines_command", "List rented and owned machines with their prices."),
     "run": ("gpututor.cli.run", "run_command", "Run your training script on a card that isn't there."),
+    "explain": ("gpututor.cli.explain", "explain_command", "Why is it slow? Read a torch.profiler trace."),
     "watch": ("gpututor.cli.watch", "watch_command", "Watch GPU and CPU, and what their gauges mean."),
     "job": ("gpututor.cli.job", "job_command", "Train a job on a simulated machine; see where its time goes."),
     "history": ("gpututor.cli.history", "history_command", "Your runs: list, compare, plot, find what changed."),

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpututor import timeline_file
 from gpututor.causes import Finding, find_causes
 from gpututor.errors import ExperimentError, NotKnown
 from gpututor.expect import Band
@@ -26,6 +25,7 @@ from gpututor.lookup import machine_named
 from gpututor.progress import Progress, Stopped
 from gpututor.replay import Played, Sensitivity, play_file, read_tape, sensitivity
 from gpututor.run.report_json import bands
+from gpututor.trace import writing
 
 if TYPE_CHECKING:
     from gpututor.cards import Machine
@@ -90,7 +90,11 @@ class Ran:
 )
 @click.option("--steps", default=200, show_default=True, type=click.IntRange(1, 100_000), help="Steps to train.")
 @click.option("--sensitivity", "with_sensitivity", is_flag=True, help="Also print what moves the busy share.")
-@click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Save the timeline; gzipped with .gz.")
+@click.option(
+    "--save",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Save the timeline; trace.json: as a trace.",
+)
 @click.option("--no-history", is_flag=True, help="Don't log this run (see gpututor history).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead.")
 def job_command(
@@ -224,7 +228,7 @@ def _interrupted() -> Iterator[Callable[[], bool]]:
 
 def _save(ran: Ran, path: Path) -> None:
     try:
-        timeline_file.save(ran.played.timeline, path)
+        writing.save(ran.played.timeline, path)
     except OSError as error:
         raise click.ClickException(f"the timeline can't be written to {path} ({error.strerror or error})") from error
 

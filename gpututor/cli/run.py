@@ -67,7 +67,11 @@ class ScriptCommand(click.Command):
 )
 @click.option("--compare", is_flag=True, help="Predict and measure, side by side.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON; the script's output goes to stderr.")
-@click.option("--save", type=click.Path(dir_okay=False, path_type=Path), help="Save timeline (and tape beside it).")
+@click.option(
+    "--save",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Save timeline (and tape beside it); “trace.json.gz” is Kineto's form, for Perfetto and others.",
+)
 @click.option("--html", type=click.Path(dir_okay=False, path_type=Path), help="Write the report as one HTML file.")
 @click.option("--no-history", is_flag=True, help="Don't log this run (see gpututor history).")
 @click.argument("script", nargs=-1, type=click.UNPROCESSED)

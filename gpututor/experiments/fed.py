@@ -161,10 +161,10 @@ def _epoch(feed: Feed, epoch: int, work: _Open, train: Train, watch: Watch, fed:
         steady = epoch == 0 and k >= feed.n_skipped
         if steady and cpu is None:
             cpu = Cpu()
+        cpu_ns = time.process_time_ns()
         if steady:
             watch.begin_step(feed.batch)
             marks_ns.append(watch.now_ns())
-        cpu_ns = time.process_time_ns()
         batch = work.next()
         cpu_ns = time.process_time_ns() - cpu_ns
         ready_ns = watch.now_ns()

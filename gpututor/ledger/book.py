@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from gpututor.cards import Card
 from gpututor.errors import LedgerError
 from gpututor.ledger.accounts import BUSY, IDLE, UNFILLED, Account
+from gpututor.ledger.idle import Piece
 from gpututor.timeline import NS_PER_S, Label
 
 
@@ -17,7 +18,8 @@ class Ledger:
 
     `gpu_util_ns` is the time with at least one kernel, collectives included. `reasons` says why a gauge is
     None, by the gauge's name. `useful_flop` counts the parts of kernels inside the window, None where not known.
-    `device` is the number of the GPU, None where the timeline has only one.
+    `device` is the number of the GPU, None where the timeline has only one. `pieces` are the stretches without a
+    computing kernel, where `charge` made the ledger.
 
     Raises:
         LedgerError: an account is negative, or they don't add up.
@@ -34,6 +36,7 @@ class Ledger:
     card: Card | None = None
     device: int | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
+    pieces: tuple[Piece, ...] = field(default=(), repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "charged_ns", {account: self.charged_ns.get(account, 0) for account in Account})

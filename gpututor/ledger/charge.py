@@ -56,7 +56,8 @@ def charge(
     window_ns = timeline.window_ns if window == "window" else _device_window(spans)
     cut = stretches(spans, window_ns)
     charged = Counter[Account]()
-    for piece in _not_busy(timeline, spans, cut):
+    pieces = _not_busy(timeline, spans, cut)
+    for piece in pieces:
         charged[piece.account] += piece.end_ns - piece.start_ns
     n_sms = card.n_sms if card else timeline.label.n_sms
     kernels = _kernels(spans, window_ns)
@@ -76,6 +77,7 @@ def charge(
         card=card,
         device=device,
         reasons=_reasons(splits.values(), card, n_sms, n_samples),
+        pieces=tuple(pieces),
     )
 
 

@@ -209,11 +209,15 @@ def _account(span: Span, to_host: AbstractSet[int | None]) -> Account:
 
 def _nested(spans: Sequence[Span], to_host: AbstractSet[int | None]) -> Iterator[tuple[int, Account | None]]:
     """The deciding account after each begin and end, for spans that overlap."""
-    edges = sorted([(s.start_ns, 1, k) for k, s in enumerate(spans)] + [(s.end_ns, 0, k) for k, s in enumerate(spans)])
+    n = len(spans)
+    # sorted by time, ends before begins: an end is k, a begin n + k
+    edges = [(s.end_ns, k) for k, s in enumerate(spans)] + [(s.start_ns, n + k) for k, s in enumerate(spans)]
+    edges.sort()
     n_open = dict.fromkeys(Activity, 0)
     stack: list[Span] = []  # by start; those that ended stay until nothing lies on top of them
-    for when, begins, k in edges:
-        span = spans[k]
+    for when, k in edges:
+        begins = k >= n
+        span = spans[k - n] if begins else spans[k]
         n_open[span.activity] += 1 if begins else -1
         if begins:
             stack.append(span)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from gpututor import paths
 from gpututor.page.parts import escape
 
@@ -18,6 +20,14 @@ code { font: .92em "Fira Mono", Consolas, Menlo, monospace; overflow-wrap: anywh
 .gt-trouble { border-left: 3px solid var(--gt-bad); padding-left: .8rem }
 @media print { body { max-width: none; padding: 0 } .gt-card { break-inside: avoid } }
 """
+
+
+LINK_INTO_THE_COURSE = re.compile(r'<a href="\?file=[^"]*">(.*?)</a>', re.DOTALL)
+
+
+def without_links(text: str) -> str:
+    """HTML of the lessons' furniture without its links into the course, which lead nowhere from such a page."""
+    return LINK_INTO_THE_COURSE.sub(r"\1", text)
 
 
 def alone(title: str, body: str, style: str = "") -> str:

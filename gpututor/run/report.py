@@ -11,13 +11,13 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from gpututor import timeline_file
 from gpututor.causes import Finding
 from gpututor.ledger import Ledger, Row, rows
 from gpututor.model import tape_file
 from gpututor.run.outcome import Outcome, verdicts
 from gpututor.run.words import bytes_in_words, how_far_to_trust, how_many_steps, what_nvidia_smi_shows
 from gpututor.text import dollars, duration, percent
+from gpututor.trace import writing
 
 WIDTH_WITHOUT_TERMINAL = 120
 WIDE = 110  # columns from which there is room for what each account means
@@ -38,7 +38,7 @@ def save(outcome: Outcome, path: Path) -> Iterator[str]:
     if outcome.timeline is None:
         yield f"Nothing was saved: {outcome.why_none}."
         return
-    timeline_file.save(outcome.timeline, path)
+    writing.save(outcome.timeline, path)
     yield f"The timeline is in {path}."
     if outcome.tape is not None:
         beside = path.with_name(f"{path.name.partition('.')[0]}.tape.gz")

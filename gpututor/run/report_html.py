@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from gpututor.charts import strip_svg
 from gpututor.ledger import rows, waits
 from gpututor.page import findings, gauges, legend_of, money, source_line, waterfall
-from gpututor.page.alone import alone
+from gpututor.page.alone import alone, without_links
 from gpututor.page.parts import escape
 from gpututor.run.outcome import Outcome
 from gpututor.run.words import bytes_in_words, how_far_to_trust, how_many_steps, what_nvidia_smi_shows
 from gpututor.text import dollars, duration
-
-LINK_INTO_THE_COURSE = re.compile(r'<a href="\?file=[^"]*">(.*?)</a>', re.DOTALL)
 
 
 def page(outcomes: Sequence[Outcome]) -> str:
@@ -32,7 +29,7 @@ def parts(outcome: Outcome) -> Iterator[str]:
     yield gauges(outcome.ledger).text
     yield _section("Where the time goes", waterfall(rows(outcome.ledger)))
     yield _strip(outcome)
-    yield _section("What to change", LINK_INTO_THE_COURSE.sub(r"\1", findings(outcome.findings).text))
+    yield _section("What to change", without_links(findings(outcome.findings).text))
     yield _money(outcome)
     notes = "".join(f"<li>{escape(note[0].upper() + note[1:])}.</li>" for note in outcome.notes)
     yield _section("How to read this", f'<ul class="gt-notes-list">{notes}</ul>')

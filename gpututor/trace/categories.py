@@ -15,6 +15,8 @@ from gpututor.timeline import Activity
 class Role(Enum):
     """What an event is to us."""
 
+    __hash__ = object.__hash__  # one object each, so its own hash will do; that of Enum is slow
+
     KERNEL = "kernel"
     COPY = "copy"
     MEMSET = "memset"
@@ -46,8 +48,14 @@ ANOTHER_ACCELERATOR = {"mtia": "an MTIA", "hpu": "a Gaudi (HPU)", "xpu": "an Int
 """Beginnings of categories that only other accelerators have."""
 
 STEP = re.compile(r"ProfilerStep\s*#\s*(\d+)")
+OPTIMIZER = "Optimizer.step#"
+"""How torch's own mark around a step of an optimizer begins; source: torch/optim/optimizer.py."""
+
 INPUT_MARKS = ("enumerate(DataLoader)", "gpututor: next batch")
 """How marks around the loader begin; the first is torch's own."""
+
+PAUSE_MARK, START_UP_MARK, WAIT_MARK = "gpututor: pause", "gpututor: start-up", "gpututor: other ranks"
+"""Marks of our own for what no mark of torch's says."""
 
 COLLECTIVE = re.compile(r"^(nccl|rccl|mscclKernel)|ncclDev|ncclKernel|rcclDev")
 COPY_DIRECTION = {

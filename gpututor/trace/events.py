@@ -6,38 +6,44 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
+import msgspec
+
+from gpututor.errors import TimelineError
 from gpututor.trace.categories import ANOTHER_ACCELERATOR, ON_GPU, ROLE_OF_CATEGORY, Role
 from gpututor.trace.exact import whole_ns
-
-NO_ARGS: Mapping[str, object] = {}
+from gpututor.trace.records import NO_ARGS, Args, Record, record_of
 
 LONG_BEFORE_NS = 3_600 * 10**9
 """Our limit: a record that stands at 0 while all others begin an hour later or more has no time of its own."""
 
+MOST_EVENTS = 12_000_000
+"""Our limit, against files made to fill the memory: they take some 5 GB. A traced step has thousands."""
 
-@dataclass(slots=True)
-class Event:
-    """One complete event; `correlation` is the number shared by a call and what it started."""
+
+class Event(msgspec.Struct, gc=False):
+    """One complete event."""
 
     role: Role
     name: str
     start_ns: int
     end_ns: int
-    pid: object
-    tid: object
-    args: Mapping[str, object]
+    pid: Any
+    tid: Any
+    args: Args
 
     @property
     def correlation(self) -> int | None:
-        """The launch number, or None where the record has none."""
-        number = self.args.get("correlation")
+        """The launch number, shared by a call and what it started; None where the record has none."""
+        number = self.args.correlation
         return number if type(number) is int and number > 0 else None
 
     @property
     def place(self) -> tuple[str, str]:
         """Device and stream of GPU work."""
-        return str(self.args.get("device", self.pid)), str(self.args.get("stream", self.tid))
+        device, stream = self.args.device, self.args.stream
+        return str(self.pid if device is None else device), str(self.tid if stream is None else stream)
 
 
 @dataclass(slots=True)
@@ -55,47 +61,48 @@ class Events:
 
 
 def sorted_out(raw: Iterable[object]) -> Events:
-    """The events that mean something to us, in stored order."""
+    """The events that mean something to us, in stored order.
+
+    Raises:
+        TimelineError: there are more than `MOST_EVENTS`.
+    """
     out = Events()
+    names: dict[str, str] = {}  # each text once, however often it is written
     for item in raw:
-        if not isinstance(item, Mapping):
+        if type(item) is Record:
+            record = item
+        elif isinstance(item, Mapping):
+            record = record_of(item)
+        else:
             out.dropped["records that are no trace event left out"] += 1
-        elif item.get("ph") == "X":
-            _complete(out, item)
-        elif item.get("ph") == "M" and item.get("name") == "thread_name":
-            args = item.get("args")
-            if isinstance(args, Mapping) and isinstance(args.get("name"), str):
-                out.thread_names[str(item.get("pid")), str(item.get("tid"))] = str(args["name"])
+            continue
+        if record.ph == "X":
+            _complete(out, record, names)
+        elif record.ph == "M" and record.name == "thread_name" and record.args and isinstance(record.args.name, str):
+            out.thread_names[str(record.pid), str(record.tid)] = record.args.name
     out.events = _without_doubles(_with_times(out.events, out.dropped), out.dropped)
     return out
 
 
-def _complete(out: Events, item: Mapping[str, object]) -> None:
-    category, name = item.get("cat"), item.get("name")
-    role = ROLE_OF_CATEGORY.get(category) if isinstance(category, str) else None
+def _complete(out: Events, record: Record, names: dict[str, str]) -> None:
+    category, name = record.cat, record.name
+    role = ROLE_OF_CATEGORY.get(category) if type(category) is str else None
     if role is None:
         for start, words in ANOTHER_ACCELERATOR.items():
             if isinstance(category, str) and category.startswith(start):
                 out.another_accelerator = words
         return
-    start_ns, long_ns = whole_ns(item.get("ts")), whole_ns(item.get("dur"))
+    start_ns, long_ns = whole_ns(record.ts), whole_ns(record.dur)
     if start_ns is None or long_ns is None:
         out.dropped[f"{role.value} records without a usable time left out"] += 1
     elif long_ns < 0:
         out.dropped[f"{role.value} records that last less than nothing left out"] += 1
+    elif len(out.events) >= MOST_EVENTS:
+        raise TimelineError(f"there are more than {MOST_EVENTS:,} events in this trace; record fewer steps")
     else:
-        args = item.get("args")
-        out.events.append(
-            Event(
-                role,
-                name if isinstance(name, str) else "(no name)",
-                start_ns,
-                start_ns + long_ns,
-                item.get("pid"),
-                item.get("tid"),
-                args if isinstance(args, Mapping) else NO_ARGS,
-            )
-        )
+        name = names.setdefault(name, name) if type(name) is str else "(no name)"
+        args = record.args if record.args and (role in ON_GPU or role is Role.CALL) else NO_ARGS
+        out.events.append(Event(role, name, start_ns, start_ns + long_ns, record.pid, record.tid, args))
 
 
 def _with_times(events: list[Event], dropped: Counter[str]) -> list[Event]:

@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import ceil, prod
 
-from gpututor.timeline import KernelWork
+from gpututor.timeline import Activity, KernelWork
+from gpututor.trace.records import Args
 
 REGISTERS_AT_A_TIME = 256
 """Registers are given out to a warp in units of this many.
@@ -49,33 +50,33 @@ def sm_of(device: Mapping[str, object]) -> Sm:
     )
 
 
-def work_of(name: str, args: Mapping[str, object], sm: Sm) -> KernelWork:
+def work_of(name: str, args: Args, sm: Sm) -> KernelWork:
     """What the trace and the kernel's name tell of its work."""
     number_format, tensor_core = _format(name)
     return KernelWork(
         kind=_kind(name),
-        n_blocks=_volume(args.get("grid")),
+        n_blocks=_volume(args.grid),
         blocks_per_sm=_resident(args, sm),
         number_format=number_format,
         tensor_core=tensor_core,
     )
 
 
-def _resident(args: Mapping[str, object], sm: Sm) -> int | None:
+def _resident(args: Args, sm: Sm) -> int | None:
     """Blocks that fit on one SM at a time: the scarcest of threads, registers, shared memory and block slots.
 
     Only for NVIDIA cards: an AMD "9.0" is another thing. Source: CUDA C++ Best Practices Guide, "Occupancy".
     """
-    threads = _volume(args.get("block"))
+    threads = _volume(args.block)
     if threads is None or sm.max_threads is None or sm.warp_size != 32 or sm.capability not in MAX_BLOCKS_PER_SM:
         return None
     warps = ceil(threads / sm.warp_size)
     limits = [sm.max_threads // (warps * sm.warp_size), MAX_BLOCKS_PER_SM[sm.capability]]
-    registers = args.get("registers per thread")
+    registers = args.registers
     if isinstance(registers, int) and registers > 0 and sm.registers:
         a_warp = ceil(registers * sm.warp_size / REGISTERS_AT_A_TIME) * REGISTERS_AT_A_TIME
         limits.append(sm.registers // (a_warp * warps))
-    smem_bytes = args.get("shared memory")
+    smem_bytes = args.smem_bytes
     if isinstance(smem_bytes, int) and smem_bytes >= 0 and sm.smem_bytes:
         taken = smem_bytes + (RESERVED_SMEM_BYTES if sm.capability >= (8, 0) else 0)
         if taken:
@@ -84,7 +85,7 @@ def _resident(args: Mapping[str, object], sm: Sm) -> int | None:
 
 
 _GEMM = re.compile(r"gemm|cutlass|cublas|nvjet|Cijk_|_mm_", re.IGNORECASE)
-_CONVOLUTION = re.compile(r"conv|implicit|wgrad|dgrad|winograd|fprop", re.IGNORECASE)
+_CONVOLUTION = re.compile(r"conv|implicit|wgrad|dgrad|winograd|fprop|[shid]\d*cudnn_", re.IGNORECASE)
 # Instruction shapes that only tensor cores have; source: PTX ISA, "mma", and names seen in cuBLAS, cuDNN and CUTLASS.
 _TENSOR_CORE = re.compile(r"tensorop|[shi](884|1688|16816|161616)|tensor16x8|hmma|imma|wgmma|nvjet|cutlass3x")
 _FORMATS = (
@@ -92,8 +93,44 @@ _FORMATS = (
     ("tf32", re.compile(r"tf32", re.IGNORECASE)),
     ("fp16", re.compile(r"fp16|_h884|h1688|f16|half", re.IGNORECASE)),
     ("fp64", re.compile(r"dgemm|fp64|double")),
-    ("fp32", re.compile(r"sgemm|ffma")),
+    ("fp32", re.compile(r"sgemm|ffma|scudnn_")),
 )
+
+
+MATRIX = frozenset({"gemm", "convolution"})
+"""Kinds of kernels that tensor cores are for."""
+
+# What else kernels are for, by parts of names in PyTorch, cuDNN, FlashAttention, Apex and Triton, the first that fits.
+_CLASSES = (
+    ("attention", re.compile(r"flash|fmha|attention|attn", re.IGNORECASE)),
+    ("optimizer", re.compile(r"multi_tensor|adam|fused_sgd|foreach", re.IGNORECASE)),
+    ("recurrent", re.compile(r"rnn|lstm|gru|elemWise(RNN|LSTM|GRU)", re.IGNORECASE)),
+    ("normalization", re.compile(r"batch_?norm|layer_?norm|group_?norm|rms_?norm|bn_|welford", re.IGNORECASE)),
+    ("softmax and loss", re.compile(r"softmax|nll_loss|cross_entropy", re.IGNORECASE)),
+    ("convolution", re.compile(r"conv|implicit|wgrad|dgrad|winograd|fprop|[shid]\d*cudnn_", re.IGNORECASE)),
+    ("gemm", re.compile(r"gemm|gemv|matmul|cutlass|cublas|nvjet|Cijk_|_mm_|splitK", re.IGNORECASE)),
+    ("embedding and indexing", re.compile(r"embedding|index|gather|scatter|sort|topk", re.IGNORECASE)),
+    ("pooling", re.compile(r"pool", re.IGNORECASE)),
+    ("fused by the compiler", re.compile(r"^triton_")),
+    ("reduction", re.compile(r"reduce", re.IGNORECASE)),
+    (
+        "elementwise",
+        re.compile(r"elementwise|vectorized|unrolled|copy|cat|fill|dropout|nchwToNhwc|nhwcToNchw|transpose"),
+    ),
+)
+
+
+def kernel_class(name: str, activity: Activity = Activity.KERNEL) -> str:
+    """What a kernel is for, as far as its name says; "other" where it doesn't.
+
+    >>> kernel_class("volta_sgemm_128x64_nn"), kernel_class("void at::native::reduce_kernel<512, 1>")
+    ('gemm', 'reduction')
+    """
+    if activity is Activity.COLLECTIVE:
+        return "communication"
+    if activity is Activity.MEMSET:
+        return "memset"
+    return next((words for words, pattern in _CLASSES if pattern.search(name)), "other")
 
 
 def _kind(name: str) -> str:

@@ -15,10 +15,21 @@ from dataclasses import dataclass, field
 from gpututor.cards import find_card
 from gpututor.errors import NoKernels, TimelineError
 from gpututor.timeline import Activity, KernelWork, Label, Lane, LaneKind, Origin, Span, Step, Timeline
-from gpututor.trace.categories import COLLECTIVE, ON_GPU, PREPARES, STEP, WAITS, Role, copy_activity, is_input_mark
+from gpututor.trace.categories import (
+    COLLECTIVE,
+    ON_GPU,
+    OPTIMIZER,
+    PREPARES,
+    STEP,
+    WAITS,
+    Role,
+    copy_activity,
+    is_input_mark,
+)
 from gpututor.trace.events import Event, Events, in_stream_order, sorted_out
 from gpututor.trace.kernels import Sm, sm_of, work_of
-from gpututor.trace.opening import Source, opened
+from gpututor.trace.opening import Document, Source, opened
+from gpututor.trace.own import activity_of_mark, told_in, work_in
 
 HEADER_VERSIONS = (("cuda_driver_version", "CUDA driver"), ("cuda_runtime_version", "CUDA runtime"))
 
@@ -42,7 +53,7 @@ def read(
     """
     document = opened(source)
     found = sorted_out(document.events)
-    _refuse_without_kernels(document.name, found)
+    _refuse_without_kernels(document, found)
     in_stream_order(found.events, found.dropped)
     steps = _steps(found.events)
     window_ns = (steps[0].start_ns, steps[-1].end_ns) if steps else _device_window_ns(found.events)
@@ -52,19 +63,21 @@ def read(
     spans = _spans(found.events, lanes, {k: sm_of(d) for k, d in devices.items()}, base_ns)
     busiest = _busiest(found.events)
     label = _label(devices.get(busiest, {}), origin, what or document.name, host, versions, document.header)
-    return Timeline(
-        tuple(lanes.rows),
-        tuple(spans),
-        (window_ns[0] - base_ns, window_ns[1] - base_ns),
-        label,
-        tuple(Step(s.start_ns - base_ns, s.end_ns - base_ns) for s in steps),
-        (*document.losses, *found.losses()),
-    )
+    window_ns = window_ns[0] - base_ns, window_ns[1] - base_ns
+    from_begin = tuple(Step(s.start_ns - base_ns, s.end_ns - base_ns) for s in steps)
+    ours = told_in(document.header)
+    if ours is not None and origin is Origin.RECORDED:
+        label, from_begin = ours.label, ours.fitted(from_begin)
+        window_ns = ours.window_ns[0] - base_ns, ours.window_ns[1] - base_ns
+    return Timeline(tuple(lanes.rows), tuple(spans), window_ns, label, from_begin, (*document.losses, *found.losses()))
 
 
-def _refuse_without_kernels(name: str, found: Events) -> None:
+def _refuse_without_kernels(document: Document, found: Events) -> None:
     if any(e.role is Role.KERNEL and e.end_ns > e.start_ns for e in found.events):
         return
+    name = document.name
+    if document.notes:  # then what is missing may just be lost
+        raise TimelineError(f"{name} has no kernel left: {'; '.join(document.notes)}; copy or record it again")
     if found.another_accelerator:
         raise TimelineError(
             f"{name} was recorded on {found.another_accelerator} accelerator; "
@@ -127,8 +140,8 @@ class Lanes:
 
     def stream(self, e: Event) -> int:
         """The lane of a GPU stream."""
-        device, stream = device_of(e), e.args.get("stream", e.tid)
-        number = str(stream).removeprefix("stream ")
+        device, stream = device_of(e), e.args.stream
+        number = str(e.tid if stream is None else stream).removeprefix("stream ")
         key = ("stream", device, number)
         if key not in self._index:
             self._add(key, Lane(LaneKind.STREAM, f"stream {number}", device))
@@ -155,7 +168,7 @@ class Lanes:
 
 def device_of(e: Event) -> int | None:
     """The GPU's index, by the record's own word or else its process number, which Kineto uses for it."""
-    for number in (e.args.get("device"), e.pid):
+    for number in (e.args.device, e.pid):
         if type(number) is int and 0 <= number < 1024:
             return number
     return None
@@ -186,17 +199,19 @@ def _on_gpu(e: Event, lanes: Lanes, sm: Sm, works: dict[tuple[object, ...], Kern
     work: KernelWork | None
     if e.role is Role.KERNEL:
         activity = Activity.COLLECTIVE if COLLECTIVE.search(e.name) else Activity.KERNEL
-        key = (e.name, *(str(e.args.get(k)) for k in ("grid", "block", "registers per thread", "shared memory")), sm)
+        args = e.args
+        told = () if args.ours is None else (str(args.ours),)
+        key = (e.name, str(args.grid), str(args.block), str(args.registers), str(args.smem_bytes), sm, *told)
         work = works.get(key)
         if work is None:
-            work = works[key] = work_of(e.name, e.args, sm)
+            work = works[key] = work_in(args) or work_of(e.name, args, sm)
         lane = lanes.stream(e)
     else:
         copied = e.role is Role.COPY
-        activity = copy_activity(e.name, e.args.get("kind")) if copied else Activity.MEMSET
+        activity = copy_activity(e.name, e.args.kind) if copied else Activity.MEMSET
         on_stream = activity in (Activity.MEMSET, Activity.COPY_ON_GPU)
         lane = lanes.stream(e) if on_stream else lanes.copies(e, activity)
-        n_bytes = e.args.get("bytes")
+        n_bytes = e.args.n_bytes
         known = type(n_bytes) is int and n_bytes >= 0
         work = KernelWork("copy" if copied else "memset", moved_bytes=float(str(n_bytes))) if known else None
     return Span(lane, activity, e.name, e.start_ns - base_ns, e.end_ns - base_ns, e.correlation, work)
@@ -210,8 +225,10 @@ def _host_activity(e: Event, started: Mapping[int, Event]) -> Activity | None:
         return _call_activity(e, None if number is None else started.get(number))
     if is_input_mark(e.name):
         return Activity.INPUT
+    if e.name.startswith(OPTIMIZER):
+        return Activity.DISPATCH
     if e.role is Role.MARK or STEP.match(e.name):
-        return None
+        return activity_of_mark(e.name)
     return Activity.DISPATCH
 
 

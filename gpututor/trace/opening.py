@@ -1,65 +1,80 @@
-"""A path, an open document or a list of events → the document of one trace."""
+"""A path, an open document or a list of events → the records of one trace, block by block.
+
+A file is read in blocks, and only one is held at a time: records are decoded from each up to a place between two of
+them. So memory doesn't grow with the file. A block that isn't JSON is read record by record (`mending`).
+"""
 
 from __future__ import annotations
 
+import json
 import os
-import zlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from json import JSONDecodeError
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+
+import msgspec
 
 from gpututor.errors import TimelineError
 from gpututor.trace.exact import load_json
-
-LARGEST_BYTES = 2 * 1024**3
-"""Our limit on the unpacked size, against files made to fill the memory. A traced step takes some megabytes."""
-
-GZIP_MAGIC = b"\x1f\x8b"
+from gpututor.trace.mending import one_by_one, text_of
+from gpututor.trace.records import Record
+from gpututor.trace.unpacking import BOM, blocks_of
 
 Source = str | os.PathLike[str] | Mapping[str, object] | Sequence[object]
 
+EVENTS = re.compile(rb'"traceEvents"\s*:\s*\[')
+MOST_HEADER_BYTES = 64 * 1024**2
+LONGEST_RECORD_BYTES = 128 * 1024**2  # our limit, against files made to fill the memory
+MEND_FROM_BYTES = 32 * 1024**2
+BEHIND_A_LIST = re.compile(rb'\s*(?:,\s*"|\}\s*$)')
+MOST_BRACKETS = 5_000  # in what stands behind the events, such as the profiler's own log
+MOST_TRIES = 16
+"""How many places are tried as the end of a record, where one within a record looks the same."""
 
-@dataclass(frozen=True, slots=True)
+_RECORDS = msgspec.json.Decoder(list[Record])
+_SPACE = b" \t\r\n"
+
+
+@dataclass(slots=True)
 class Document:
-    """The events of a trace, what it says about itself, and what was lost while reading."""
+    """The events of a trace, what it says about itself, and what was lost while reading.
+
+    Header and losses are whole once `events` has been read, which can be done once where it comes from a file.
+    """
 
     name: str
-    events: Sequence[object]
-    header: Mapping[str, object]
-    losses: tuple[str, ...] = ()
+    events: Iterable[object]
+    header: dict[str, object] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    mended: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """What was lost or mended, in words."""
+        return (*self.notes, *(f"{what}: {n:,}" for what, n in self.mended.items() if n))
 
 
 def opened(source: Source) -> Document:
     """The trace as a document; gzip is recognised by content, whatever the file is called.
 
     Raises:
-        TimelineError: the file is missing, empty, cut off, no JSON, or no trace.
+        TimelineError: the file is missing, empty, no JSON, or no trace.
     """
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
-        text, losses = _text(path)
-        try:
-            found = load_json(text)
-        except JSONDecodeError as error:
-            raise TimelineError(
-                f"{path.name} stops being JSON at line {error.lineno}, column {error.colno} ({error.msg}); "
-                "was the recording cut short, or the file edited?"
-            ) from None
-        except (ValueError, RecursionError):
-            raise TimelineError(
-                f"{path.name} nests too deeply or holds a number of thousands of digits, "
-                "which no profiler writes; record it again"
-            ) from None
-        return _document(path.name, found, losses)
-    return _document("the trace", source, ())
+        document = Document(path.name, ())
+        document.events = _begun(document, blocks_of(path, document.notes))
+        return document
+    return _loaded("the trace", source)
 
 
-def _document(name: str, found: object, losses: tuple[str, ...]) -> Document:
-    header: Mapping[str, object] = {}
+def _loaded(name: str, found: object) -> Document:
+    header: dict[str, object] = {}
     events = found
     if isinstance(found, Mapping):
-        header, events = found, found.get("traceEvents")
+        header, events = dict(found), found.get("traceEvents")
         if events is None:
             raise TimelineError(
                 f"{name} has no traceEvents, so it is no trace of torch.profiler; "
@@ -69,40 +84,186 @@ def _document(name: str, found: object, losses: tuple[str, ...]) -> Document:
         raise TimelineError(f"{name} holds a {type(events).__name__} where a list of trace events belongs")
     if not events:
         raise TimelineError(f"{name} holds no event at all; did the profiler's active steps ever run?")
-    return Document(name, events, header, losses)
+    return Document(name, events, header)
 
 
-def _text(path: Path) -> tuple[str, tuple[str, ...]]:
+def _begun(document: Document, blocks: Iterator[bytes]) -> Iterable[object]:
+    """The records that follow the head, which is read here."""
+    buffer = next(blocks, b"").removeprefix(BOM).lstrip(_SPACE)
+    while buffer[:1] == b"{" and EVENTS.search(buffer) is None and len(buffer) < MOST_HEADER_BYTES:
+        block = next(blocks, b"")
+        if not block:
+            break
+        buffer += block
+    if not buffer:
+        raise TimelineError(
+            f"{document.name} is empty; the profiler writes a trace when it is stopped, so let it finish"
+        )
+    at = EVENTS.search(buffer) if buffer[:1] == b"{" else None
+    if at is None and buffer[:1] != b"[":
+        return _loaded(document.name, _whole(document, buffer)).events
+    if at is not None:
+        document.header.update(_members(buffer[1 : at.start()].rstrip(_SPACE).rstrip(b",")) or {})
+    first, rest = _cut(document, buffer[at.end() if at else 1 :], blocks, in_object=at is not None)
+    if not first and (first := next(rest, [])) == []:
+        if document.notes or document.mended:
+            raise TimelineError(f"{document.name} has no whole record in it: {'; '.join(document.losses)}")
+        raise TimelineError(f"{document.name} holds no event at all; did the profiler's active steps ever run?")
+    return _chained(first, rest)
+
+
+def _chained(first: Sequence[object], rest: Iterator[Sequence[object]]) -> Iterator[object]:
+    yield from first
+    for several in rest:
+        yield from several
+
+
+def _cut(
+    document: Document, buffer: bytes, blocks: Iterator[bytes], *, in_object: bool
+) -> tuple[Sequence[object], Iterator[Sequence[object]]]:
+    batches = _batches(document, buffer, blocks, in_object=in_object)
+    return next(batches, []), batches
+
+
+def _batches(
+    document: Document, buffer: bytes, blocks: Iterator[bytes], *, in_object: bool
+) -> Iterator[Sequence[object]]:
+    """The records of the list that `buffer` begins with, a block at a time; what comes behind goes to the header."""
+    for block in blocks:
+        records, n_read = _whole_ones(document, buffer)
+        if records:
+            yield records
+            buffer = buffer[n_read:].lstrip(_SPACE).removeprefix(b",")
+        buffer += block
+        if len(buffer) > LONGEST_RECORD_BYTES:
+            raise TimelineError(
+                f"{document.name} has no two records in {len(buffer):,} bytes, so it is no trace of torch.profiler"
+            )
+    yield _last(document, buffer, in_object=in_object)
+
+
+def _whole_ones(document: Document, buffer: bytes) -> tuple[Sequence[object], int]:
+    """The records that are whole in a text that goes on, and how many bytes they are.
+
+    None where no place between two records is found. If it is damage that hides them, more text won't help, and from
+    `MEND_FROM_BYTES` on it is read record by record.
+    """
+    for n in _ends(buffer):
+        records = _decoded(buffer[:n])
+        if records is not None:
+            return records, n
+    if len(buffer) < MEND_FROM_BYTES:
+        return (), 0
+    ends = list(_ends(buffer))
+    balanced = [n for n in ends if buffer.count(b"{", 0, n) == buffer.count(b"}", 0, n)]
+    for n in (balanced or ends)[:1]:
+        return _mended(document, buffer[:n]), n
+    return (), 0
+
+
+def _last(document: Document, buffer: bytes, *, in_object: bool) -> Sequence[object]:
+    """The records of the last block, up to the end of the list."""
+    ends = list(_list_ends(buffer, in_object=in_object))
+    for end, members in ends:
+        records = _decoded(buffer[:end])
+        if records is not None:
+            document.header.update(members)
+            return records
+    if not ends:
+        return _cut_short(document, buffer)
+    end, members = ends[-1]  # the first place from which all the rest can be read
+    document.header.update(members)
+    return _mended(document, buffer[:end])
+
+
+def _list_ends(buffer: bytes, *, in_object: bool) -> Iterator[tuple[int, dict[str, object]]]:
+    """Where the list may end, from the last place on, with the members of the document that then come behind it."""
+    end = len(buffer)
+    for _ in range(MOST_BRACKETS):
+        end = buffer.rfind(b"]", 0, end)
+        if end < 0:
+            return
+        if in_object and not BEHIND_A_LIST.match(buffer, end + 1):
+            continue
+        tail = buffer[end + 1 :].strip(_SPACE)
+        members = _members(tail.removesuffix(b"}").removeprefix(b",")) if in_object else {}
+        if members is not None and tail.endswith(b"}") == in_object == bool(tail):
+            yield end, members
+
+
+def _cut_short(document: Document, buffer: bytes) -> Sequence[object]:
+    """The whole records of a list that has no end."""
+    if not any("in the middle" in note for note in document.notes):
+        document.notes.append("the file ends in the middle; what comes after is lost")
+    end = len(buffer)
+    for _ in range(MOST_TRIES):
+        end = buffer.rfind(b"}", 0, end)
+        if end < 0:
+            return []
+        records = _decoded(buffer[: end + 1])
+        if records is not None:
+            return records
+    return _mended(document, buffer[: buffer.rfind(b"}") + 1])
+
+
+def _ends(buffer: bytes) -> Iterator[int]:
+    """Places where a record may end and the next begin, from the last one on, `MOST_TRIES` at most."""
+    at = len(buffer)
+    for _ in range(MOST_TRIES):
+        at = buffer.rfind(b"{", 0, at)
+        if at < 0:
+            return
+        before = buffer[max(0, at - 64) : at].rstrip(_SPACE)
+        if before.endswith(b",") and (before := before[:-1].rstrip(_SPACE)).endswith(b"}"):
+            yield max(0, at - 64) + len(before)
+
+
+def _decoded(text: bytes) -> Sequence[object] | None:
+    """The records with commas between them in a text of JSON; None where it is none."""
     try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise TimelineError(f"{path} can't be read: {error.strerror or error}") from None
-    if raw.startswith(GZIP_MAGIC):
-        raw = _unpacked(path.name, raw)
-    if not raw.strip():
-        raise TimelineError(f"{path.name} is empty; the profiler writes a trace when it is stopped, so let it finish")
+        return _RECORDS.decode(b"[" + text + b"]")
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _mended(document: Document, text: bytes) -> Sequence[object]:
+    """As `_decoded`, of a text that isn't JSON to the letter, or whose records aren't like others'."""
+    letters = text_of(text, document.mended)
     try:
-        return raw.decode("utf-8-sig"), ()
-    except UnicodeDecodeError:
-        repaired = raw.decode("utf-8-sig", errors="replace")
-        return repaired, ("letters that were not UTF-8 show as \N{REPLACEMENT CHARACTER}",)
+        found = load_json(f"[{letters}]")
+    except RecursionError:
+        raise TimelineError(_too_deep(document.name)) from None
+    except ValueError:
+        return one_by_one(letters, document.mended)
+    assert isinstance(found, list)
+    return found
 
 
-def _unpacked(name: str, raw: bytes) -> bytes:
-    """What the gzip stream holds, several members in a row included."""
-    parts: list[bytes] = []
-    n_bytes = 0
-    while raw:
-        unpacker = zlib.decompressobj(wbits=31)  # 31: a gzip header with the largest window; source: zlib manual
-        try:
-            part = unpacker.decompress(raw, LARGEST_BYTES - n_bytes + 1)
-        except zlib.error as error:
-            raise TimelineError(f"{name} is a damaged gzip file ({error}); copy or record it again") from None
-        n_bytes += len(part)
-        if n_bytes > LARGEST_BYTES:
-            raise TimelineError(f"{name} unpacks to more than {LARGEST_BYTES:,} bytes; record fewer steps")
-        if not unpacker.eof:
-            raise TimelineError(f"{name} is a gzip file that ends in the middle; was the copy cut short?")
-        parts.append(part)
-        raw = unpacker.unused_data.lstrip(b"\0")
-    return b"".join(parts)
+def _members(text: bytes) -> dict[str, object] | None:
+    """The members of an object, without its braces; None where they can't be read."""
+    try:
+        found = json.loads(b"{" + text + b"}")
+    except (ValueError, RecursionError):
+        return None
+    return dict(found)
+
+
+def _whole(document: Document, text: bytes) -> object:
+    """A text without a list of events, as JSON, for a sentence on what it is.
+
+    Raises:
+        TimelineError: it is no JSON.
+    """
+    try:
+        return load_json(text_of(text, document.mended))
+    except json.JSONDecodeError as error:
+        raise TimelineError(
+            f"{document.name} stops being JSON at line {error.lineno}, column {error.colno} ({error.msg}); "
+            "was the recording cut short, or the file edited?"
+        ) from None
+    except (ValueError, RecursionError):
+        raise TimelineError(_too_deep(document.name)) from None
+
+
+def _too_deep(name: str) -> str:
+    return f"{name} nests too deeply or holds a number of thousands of digits, which no profiler writes; record again"

@@ -17,6 +17,7 @@ from gpututor.experiments.fed import Fed
 from gpututor.experiments.feeds import Feed, enough_workers, law_ns, others, sweep
 from gpututor.jobs.photographs import HEIGHT_PX, IN_TRAINING_PROCESS, WIDTH_PX, Photographs, write_photographs
 from gpututor.ledger import Account
+from gpututor.model.uncollected import uncollected
 from gpututor.progress import Progress, Stopped
 from gpututor.replay import play_file
 
@@ -38,7 +39,8 @@ def _own_lock(tmp_path, monkeypatch):
 def ran(tmp_path_factory):
     """A run of all feeds: its data, its folder, the batches it reported."""
     folder, ticks = tmp_path_factory.mktemp("ran"), []
-    with pytest.MonkeyPatch.context() as patch:
+    # a collection among all objects of a test run takes longer than a step here, and would be host work like any other
+    with pytest.MonkeyPatch.context() as patch, uncollected():
         patch.setenv("GPUTUTOR_LOCK_DIR", str(folder))
         told = Progress(lambda k, n, *_: ticks.append((k, n)), results_dir=folder)
         data = feeding.run(told, feeds=FEEDS, n_files=4, n_learned=3)

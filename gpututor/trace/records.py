@@ -1,0 +1,61 @@
+"""One record of a trace as it stands in the file: the fields that we read, whatever they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+OURS = "gpututor"
+"""Name of the field in which traces that we write say what a profiler has no field for."""
+
+
+class Args(msgspec.Struct, gc=False):
+    """What a record says about itself; None where it says nothing."""
+
+    correlation: Any = None
+    device: Any = None
+    stream: Any = None
+    n_bytes: Any = msgspec.field(default=None, name="bytes")
+    kind: Any = None
+    grid: Any = None
+    block: Any = None
+    registers: Any = msgspec.field(default=None, name="registers per thread")
+    smem_bytes: Any = msgspec.field(default=None, name="shared memory")
+    name: Any = None
+    ours: Any = msgspec.field(default=None, name=OURS)
+
+
+NO_TEXT = msgspec.Raw()
+
+
+class Record(msgspec.Struct, gc=False):
+    """One record. Times are kept as they are written, since a binary fraction can't hold them; see `exact`.
+
+    Of an event that was loaded by somebody else they are what he made of them.
+    """
+
+    ph: Any = None
+    cat: Any = None
+    name: Any = None
+    pid: Any = None
+    tid: Any = None
+    ts: msgspec.Raw = NO_TEXT
+    dur: msgspec.Raw = NO_TEXT
+    id: Any = None
+    args: Args | None = None
+
+
+NO_ARGS = Args()
+_FIELDS = {field.encode_name: field.name for field in msgspec.structs.fields(Args)}
+
+
+def record_of(item: Mapping[str, object]) -> Record:
+    """The record in a loaded event."""
+    args = item.get("args")
+    known = {_FIELDS[key]: value for key, value in args.items() if key in _FIELDS} if isinstance(args, Mapping) else {}
+    get: Any = item.get  # whatever it holds; nothing is checked here
+    return Record(
+        get("ph"), get("cat"), get("name"), get("pid"), get("tid"), get("ts"), get("dur"), get("id"), Args(**known)
+    )
