@@ -13,12 +13,15 @@ from gpututor.charts.views import views
 
 if TYPE_CHECKING:
     from gpututor.charts.curves import answer_picture, curve
+    from gpututor.charts.scatter import Spot, spots
     from gpututor.charts.timeline import timeline_chart
 
 # What needs altair, which takes a fifth of a second to import: a page that draws nothing yet doesn't wait for it.
 LATER = {
+    "Spot": "gpututor.charts.scatter",
     "answer_picture": "gpututor.charts.curves",
     "curve": "gpututor.charts.curves",
+    "spots": "gpututor.charts.scatter",
     "timeline_chart": "gpututor.charts.timeline",
 }
 
@@ -27,10 +30,12 @@ __all__ = [
     "LINE_COLOURS",
     "WORDS",
     "Idle",
+    "Spot",
     "answer_picture",
     "css_fill",
     "curve",
     "running_mean",
+    "spots",
     "strip_svg",
     "timeline_chart",
     "views",

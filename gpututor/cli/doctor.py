@@ -66,24 +66,10 @@ def document(examination: Examination, found: list[Finding]) -> dict[str, object
 
 
 def _shown(examination: Examination, verbose: bool) -> list[Finding]:
-    """Print findings as they come; on a terminal a line at the foot says what is waited for."""
+    """Print findings as they come."""
     from rich.console import Console
 
-    from gpututor.doctor import State
-    from gpututor.doctor.display import WIDTH_WITHOUT_TERMINAL, Report
-    from gpututor.doctor.examination import headline, in_order
+    from gpututor.doctor.display import WIDTH_WITHOUT_TERMINAL, show
 
     console = Console(width=None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL, highlight=False)
-    report = Report(console, verbose=verbose)
-    report.begin()
-    found: list[Finding] = []
-    with console.status("looking around …") as status:
-        examination.on_wait = lambda what: status.update(f"{what} …")
-        for finding in examination.findings():
-            found.append(finding)
-            if finding.state is State.PASS:
-                report.passed(finding)
-                sys.stdout.flush()
-    report.rest(in_order(found))
-    report.end(headline(examination.facts, found), examination.left_out)
-    return found
+    return show(examination, console, verbose=verbose)

@@ -49,8 +49,13 @@ def _clocks(gpu: Gpu) -> Answer:
         if 2 * n_with[bit] > n:  # most readings: a single one may be a change of state
             return answer(words, remedy, evidence, sources=(NVML,))
     if not works_hard(gpu):
-        return cannot_tell("the card rests, so nothing holds its clocks now", evidence, remedy=_WHILE_TRAINING)
+        words = f"{_at_rest(gpu)}, so nothing holds its clocks now"
+        return cannot_tell(words, evidence, remedy=_WHILE_TRAINING)
     return _busy_clocks(gpu, evidence)
+
+
+def _at_rest(gpu: Gpu) -> str:
+    return "the card may rest" if works_hard(gpu) is None else "the card rests"
 
 
 def _capped(gpu: Gpu) -> bool:
@@ -217,7 +222,7 @@ def _link(gpu: Gpu) -> Answer:
     if now == most:
         return passes(f"{now}, all that card and slot allow", evidence)
     if not works_hard(gpu):
-        words = f"{now} now; the card rests, and a resting link slows down ({most} is allowed)"
+        words = f"{now} now; {_at_rest(gpu)}, and a resting link slows down ({most} is allowed)"
         return cannot_tell(words, evidence, remedy=_WHILE_TRAINING)
     return warns(
         f"{now} under load, {most} would be possible: copies to the card take longer",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import io
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
+from gpututor.doctor.examination import Examination, headline, in_order
 from gpututor.doctor.finding import Finding, State
 
 TITLE_WIDTH = 26  # of the longest title
@@ -85,3 +87,37 @@ class Report:
         for line in others:
             line.rstrip()
             self._console.print(Text(" " * lead.cell_len) + line)
+
+
+def show(examination: Examination, console: Console, *, verbose: bool = False) -> list[Finding]:
+    """Print an examination as it goes; its findings. On a terminal a line at the foot says what is waited for."""
+    report = Report(console, verbose=verbose)
+    report.begin()
+    found: list[Finding] = []
+    with console.status("looking around …") as status:
+        examination.on_wait = lambda what: status.update(f"{what} …")
+        for finding in examination.findings():
+            found.append(finding)
+            if finding.state is State.PASS:
+                report.passed(finding)
+                console.file.flush()
+    report.rest(in_order(found))
+    report.end(headline(examination.facts, found), examination.left_out)
+    return found
+
+
+def printed(examination: Examination, found: Sequence[Finding], width: int) -> tuple[str, str]:
+    """What `show` printed of an examination that is over, on so many columns: what passes, and all that follows.
+
+    `found` are its findings as they came.
+    """
+    paper = io.StringIO()
+    report = Report(Console(file=paper, width=width, highlight=False, color_system=None))
+    report.begin()
+    for finding in found:
+        if finding.state is State.PASS:
+            report.passed(finding)
+    report.rest(in_order(found))
+    report.end(headline(examination.facts, found), examination.left_out)
+    passes, _, rest = paper.getvalue().rstrip("\n").partition("\n\n")
+    return passes, rest

@@ -21,6 +21,7 @@ from gpututor.exercises import (
     ex15,
     ex16,
 )
+from gpututor.exercises import ex01, ex02, ex03, ex04, ex05, ex06, ex07, ex08, ex09, ex10, ex11, ex12, ex16, ex17
 from gpututor.exercises.form import Exercise
 
 EXERCISES: tuple[Exercise, ...] = (
@@ -57,6 +58,8 @@ EXERCISES: tuple[Exercise, ...] = (
     ex15.EVALUATED,
     ex16.RARELY,
     ex16.ONCE,
+    ex17.WRONG_WITH_IT,
+    ex17.CHEAPEST,
 )
 
 

@@ -81,6 +81,7 @@ EXPERIMENTS = (
             (14, "ragged", "an LSTM and GPT-2 on texts of many lengths", "ragged", ""),
             (15, "pauses", "a training step with each switch that was left on", "pauses", ""),
             (16, "several-cards", "a small network in one process and in two", "several_cards", ""),
+            (17, "machine-itself", "four jobs, from much arithmetic to a tiny network", "machine_itself", ""),
         )
     ),
 )

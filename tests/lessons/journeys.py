@@ -294,6 +294,19 @@ JOURNEYS = (
         ("curve", "timeline", "ways", "learning"),
         ("N_STEPS = 64", "N_STEPS = 16"),
     ),
+    Journey(
+        "17_the_machine_itself.py",
+        "a few times as long",
+        (
+            Control("card", select("places", "T4 (g4dn.xlarge)"), "why", select("places", "V100 (p3.2xlarge)")),
+            Control("machine to look at", select("patient", "machine D"), "patient", select("patient", "machine A")),
+            Control("job", choose("prices", nth=2), "field", choose("prices", nth=0)),
+            Control("machine in the ledger", choose("timeline_head", nth=1), "ledger", choose("timeline_head", nth=0)),
+            Control("window of the timeline", press("timeline_head", "ArrowRight", nth=0), "timeline"),
+        ),
+        ("field", "timeline"),
+        ('{"n_policy": N_POLICY}', '{"n_policy": 60, "n_sentences": 4}'),
+    ),
 )
 
 
