@@ -80,6 +80,15 @@ EXPERIMENTS = (
             (16, "several-cards", "a small network in one process and in two", "several_cards", ""),
         )
     ),
+    LessonExperiment(
+        18,
+        "nightly",
+        "one job in three forms, the usual one five times over",
+        "gpututor.experiments.watching_over_time:measure",
+        "gpututor.experiments.watching_over_time:run",
+        "step",
+        simulated_params=MappingProxyType({"watch_s": 0, "n_learned": 4}),
+    ),
 )
 
 

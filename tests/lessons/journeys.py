@@ -256,6 +256,18 @@ JOURNEYS = (
         ("curve", "timeline", "ways", "learning"),
         ("N_STEPS = 64", "N_STEPS = 16"),
     ),
+    Journey(
+        "18_watching_over_time.py",
+        "about half",
+        (
+            Control("machine", select("bars", "T4 (g4dn.xlarge)"), "bars", select("bars", "V100 (p3.2xlarge)")),
+            Control("night", press("night_control", "ArrowLeft"), "one_night", press("night_control", "ArrowRight")),
+            Control("price of a kWh", press("cost", "ArrowRight"), "cost", press("cost", "ArrowLeft")),
+            Control("window of the timeline", press("timeline_head", "ArrowRight"), "timeline"),
+        ),
+        ("timeline", "watch_it", "learned"),
+        ("N_LEARNED, WATCH_S = 32, 8.0", "N_LEARNED, WATCH_S = 6, 4.0"),
+    ),
 )
 
 
