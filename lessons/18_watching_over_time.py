@@ -35,7 +35,7 @@ with app.setup(hide_code=True):
     from gpututor.page.lessons.watched import events_folder, watch_figure, watched_in
 
     RENTED = machine_named()
-    N_LEARNED, WATCH_S = 32, 8.0
+    N_LEARNED, WATCH_S = 24, 8.0
     flow = gt.Flow(
         gt.lesson(18),
         gt.Question(

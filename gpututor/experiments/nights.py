@@ -130,8 +130,8 @@ def nights(seed: int) -> tuple[Night, ...]:
     found = []
     for number in range(1, N_NIGHTS + 1):
         at = (FIRST_NIGHT + timedelta(days=number - 1)).isoformat(timespec="seconds")
-        noise = {"host_noise": dice.lognormvariate(0, 0.005), "input_noise": dice.lognormvariate(0, 0.015)}
-        night = Night(number, at, commit=commits[number], **noise)
+        host_noise, input_noise = dice.lognormvariate(0, 0.005), dice.lognormvariate(0, 0.015)
+        night = Night(number, at, commit=commits[number], host_noise=host_noise, input_noise=input_noise)
         if number in planted:
             night = _planted(night, planted[number], sizes)
         elif number in odd:

@@ -133,7 +133,7 @@ def _step(net: Any, optimizer: Any, pictures: torch.Tensor, kinds: torch.Tensor)
     import torch.nn.functional as F  # noqa: N812 - torch's own habit
 
     optimizer.zero_grad()
-    F.cross_entropy(net(pictures), kinds).backward()  # type: ignore[no-untyped-call]
+    F.cross_entropy(net(pictures), kinds).backward()
     optimizer.step()
     torch.accelerator.synchronize()
 

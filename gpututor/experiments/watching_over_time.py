@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import torch
 
 WHAT = "lesson 18, one job in its forms"
-N_LEARNED = 32  # steps of the usual form: two epochs
+N_LEARNED = 24  # steps of the usual form: an epoch and a half
 N_KEPT = 2
 N_AGAIN = 4  # times more that the usual form is measured on the reader's machine
 N_WATCHED = 40  # what the watch counts as, beside the steps

@@ -266,7 +266,7 @@ JOURNEYS = (
             Control("window of the timeline", press("timeline_head", "ArrowRight"), "timeline"),
         ),
         ("timeline", "watch_it", "learned"),
-        ("N_LEARNED, WATCH_S = 32, 8.0", "N_LEARNED, WATCH_S = 6, 4.0"),
+        ("N_LEARNED, WATCH_S = 24, 8.0", "N_LEARNED, WATCH_S = 6, 4.0"),
     ),
 )
 

@@ -50,18 +50,23 @@ def _rows(
 ) -> list[tuple[str, str, str]]:
     """What was noted of both groups of nights: medians a step, and what else differs."""
     groups = [[ledger_of(night, tapes, machine) for night in nights_] for nights_ in (before, then)]
-    steps = [median(each.step_ns or 0.0 for each in group) for group in groups]
-    rows = [("a step", *map(duration, steps)), ("samples in it", f"{before[0].n_samples}", f"{then[0].n_samples}")]
+    step_ns, longer_ns = (median(each.step_ns or 0.0 for each in group) for group in groups)
+    rows = [("a step", duration(step_ns), duration(longer_ns))]
+    rows.append(("samples in it", f"{before[0].n_samples}", f"{then[0].n_samples}"))
     accounts = [usual([_entry(each) for each in group]) for group in groups]
     rows += [
         (each.account.value, duration(each.before_ns), duration(each.after_ns))
         for each in moved(*accounts)
-        if abs(each.difference_ns) >= LONGER_SHARE / 3 * steps[0]
+        if abs(each.difference_ns) >= LONGER_SHARE / 3 * step_ns
     ]
-    clock_hz = machine.card.boost_clock_hz
-    clocks = [f"{clock_hz * group[0].clock_share / 1e6:,.0f}{NBSP}MHz" for group in (before, then)]
-    commits = [group[-1].commit[:9] for group in (before, then)]
-    return [*rows, ("clock of the SMs", *clocks), ("driver", before[0].driver, then[0].driver), ("commit", *commits)]
+    rows.append(("clock of the SMs", _mhz(machine, before[0]), _mhz(machine, then[0])))
+    rows.append(("driver", before[0].driver, then[0].driver))
+    rows.append(("commit", before[-1].commit[:9], then[-1].commit[:9]))
+    return rows
+
+
+def _mhz(machine: Machine, night: Night) -> str:
+    return f"{machine.card.boost_clock_hz * night.clock_share / 1e6:,.0f}{NBSP}MHz"
 
 
 def _entry(ledger: Ledger) -> Entry:
