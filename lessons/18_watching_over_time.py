@@ -29,13 +29,13 @@ with app.setup(hide_code=True):
     from gpututor.history.changes import FLOOR_SHARE, LAST
     from gpututor.lookup import machine_named
     from gpututor.page.board_panel import BoardPanel
+    from gpututor.page.lessons import nights_cost as costs
     from gpututor.page.lessons import nights_figures as figures
     from gpututor.page.lessons.nights import night_played, priced
     from gpututor.page.lessons.nights_next import why_case
     from gpututor.page.lessons.watched import events_folder, watch_figure, watched_in
 
     RENTED = machine_named()
-    N_LEARNED, WATCH_S = 24, 8.0
     flow = gt.Flow(
         gt.lesson(18),
         gt.Question(
@@ -58,14 +58,13 @@ with app.setup(hide_code=True):
         ),
         ex18,
     )
-    SEED = seed_for(flow.store.learner)
+    PARAMS = {"seed": seed_for(flow.store.learner), "n_learned": 24, "watch_s": 8.0}
 
 
 @app.cell(hide_code=True)
 def head():
     flow.header(
-        "A job is made quick once, and then it runs for months and nobody looks. The next slow week comes by itself, "
-        "over night or a little at a time. Who notices, and who knows why?",
+        "A job is made quick once, then runs for months. Slow weeks come by themselves. Who notices, and who knows why?",
     )
     return
 
@@ -92,7 +91,7 @@ def guess_card(answer, get_phase, guess):
 
 @app.cell(hide_code=True)
 def run_controls(get_phase, guess):
-    buttons = flow.run_buttons(get_phase(), guess.value, {"seed": SEED, "n_learned": N_LEARNED, "watch_s": WATCH_S})
+    buttons = flow.run_buttons(get_phase(), guess.value, PARAMS)
     return (buttons,)
 
 
@@ -110,7 +109,6 @@ def recall(get_phase):
 
 @app.cell(hide_code=True)
 def decide(get_phase):
-    # on the question's own machine, whatever is chosen below
     kept = flow.kept(get_phase())
     rented = priced(kept, RENTED)
     answer = flow.decide(rented.found_share)
@@ -120,14 +118,14 @@ def decide(get_phase):
 @app.cell(hide_code=True)
 def result(answer, kept, rented):
     mo.stop(answer is None, kept.instead("Nights, readings and curves open after the run."))
-    on = gt.machine_control()
+    on, kwh = gt.machine_control(), costs.price_control()
     mo.md(f"""
     ## It finds {answer}
 
     {rented.counted_said} Your nights are drawn for you alone; nobody else has the same. Before you read on, find them
-    yourself: which got slower?
+    yourself: which got slower? A bar is a step of that night, split into what it went to.
     """)
-    return (on,)
+    return kwh, on
 
 
 @app.cell(hide_code=True)
@@ -145,8 +143,13 @@ def bars(found, on):
 @app.cell(hide_code=True)
 def night_control(rented):
     mo.stop(not rented.whole)
-    number = mo.ui.slider(1, N_NIGHTS, value=N_NIGHTS, show_value=True, full_width=True, label="Night")
-    mo.vstack([mo.md("## One night closely"), number])
+    number = figures.night_control()
+    _said = mo.md("""
+    ## One night closely
+
+    What the history and the sampler noted of a night, beside the first ones, in which nothing happened.
+    """)
+    mo.vstack([_said, number])
     return (number,)
 
 
@@ -158,8 +161,7 @@ def one_night(found, number):
 
 @app.cell(hide_code=True)
 def one_step(found, kept, number):
-    played = night_played(kept, found, number.value)
-    close = gt.close_up(played)
+    close = gt.close_up(night_played(kept, found, number.value))
     view = close.view_control(last=True)
     return close, view
 
@@ -181,19 +183,26 @@ def timeline(close, window):
 def marks(rented):
     mo.stop(not rented.whole)
     typed, show = figures.marks_controls(flow.store, flow.lesson.key)
-    mo.vstack([mo.md("## Your turn"), mo.hstack([typed, show], justify="start", wrap=True)])
+    _said = mo.md("""
+    ## Your turn
+
+    Type the nights in which a sample took longer than usual, whatever its step did. Two nights were disturbed by
+    chance; those don't count.
+    """)
+    mo.vstack([_said, mo.hstack([typed, show], justify="start", wrap=True)])
     return show, typed
 
 
 @app.cell(hide_code=True)
-def verdict(found, show, typed):
-    figures.verdict(found, typed.value, shown=show.value)
-    return
+def verdict(found, kept, show, typed):
+    marked = figures.Marked(typed.value, show.value)
+    figures.verdict(found, marked, kept)
+    return (marked,)
 
 
 @app.cell(hide_code=True)
-def why(found):
-    mo.md(f"""
+def why(found, kept, marked):
+    _said = mo.md(f"""
     ## Why
 
     With $m$ the median of the last {LAST} runs that agreed, and $d$ their median distance from it, a run is called
@@ -201,9 +210,10 @@ def why(found):
 
     $$m + \\max({FLOOR_SHARE:g}\\, m,\\; 3 \\cdot 1.48\\, d)$$
 
-    A jump leaves that room at once. {found.loader_said} And the rule looks at steps: {found.batch_said}
-    {found.heat_said}
+    A jump leaves that room at once. What creeps takes the room along, and a step may be longer because there is more in
+    it. {found.told_said if marked.revealed else "What did so here stands here once you have marked."}
     """)
+    gt.told(_said, costs.learning(found, kept))
     return
 
 
@@ -240,33 +250,14 @@ def board_panel(board, board_buttons, get_board, kept):
 
 
 @app.cell(hide_code=True)
-def learned(found, kept):
-    figures.learning(found, kept)
-    return
-
-
-@app.cell(hide_code=True)
-def price_control(rented):
-    mo.stop(not rented.whole)
-    kwh = mo.ui.slider(0.05, 0.6, step=0.01, value=0.15, show_value=True, label="Price of a kWh (US dollars)")
-    return (kwh,)
-
-
-@app.cell(hide_code=True)
-def cost(found, kwh):
+def cost(found, kwh, marked):
     _said = mo.md(f"""
     ## What slow nights cost
 
-    {figures.energy_said(found, kwh.value)} Where a driver reads power, the sampler adds it up; where nothing does,
+    {costs.energy_said(found, kwh.value)} Where a driver reads power, the sampler adds it up; where nothing does,
     the limit is all that is known.
     """)
-    gt.told(_said, figures.energy(found, kwh.value, kwh))
-    return
-
-
-@app.cell(hide_code=True)
-def elsewhere(found):
-    figures.threads(found)
+    gt.told(_said, costs.energy(found, kwh.value, kwh, marked), costs.threads(found))
     return
 
 
@@ -279,25 +270,23 @@ def own_controls(get_own_phase):
 @app.cell(hide_code=True)
 def own_run(get_own_shown, kept, own_buttons):
     mo.stop(not kept.tapes)
-    _section = flow.own_section(own_buttons, get_own_shown(), kept)
-    gt.told(_section, figures.own(flow.own.runner.result))
+    gt.told(flow.own_section(own_buttons, get_own_shown(), kept), costs.own(flow.own.runner.result))
     return
 
 
 @app.cell(hide_code=True)
-def exercise_controls(found, kept, on):
+def exercise_controls(found, kept):
     case_1 = why_case(kept, found) or None
-    case_2 = {"machine": on.value}
     because, check_because = flow.answer_controls(ex18.WHY, case_1)
-    code, check_code = flow.answer_controls(ex18.SLOWER, case_2)
-    return because, case_1, case_2, check_because, check_code, code
+    code, check_code = flow.answer_controls(ex18.SLOWER, {})
+    return because, case_1, check_because, check_code, code
 
 
 @app.cell(hide_code=True)
-def exercises(because, case_1, case_2, check_because, check_code, code):
+def exercises(because, case_1, check_because, check_code, code):
     gt.told(
         flow.exercise_card(ex18.WHY, because, check_because, case_1),
-        flow.exercise_card(ex18.SLOWER, code, check_code, case_2),
+        flow.exercise_card(ex18.SLOWER, code, check_code, {}),
     )
     return
 

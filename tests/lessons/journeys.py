@@ -265,8 +265,8 @@ JOURNEYS = (
             Control("price of a kWh", press("cost", "ArrowRight"), "cost", press("cost", "ArrowLeft")),
             Control("window of the timeline", press("timeline_head", "ArrowRight"), "timeline"),
         ),
-        ("timeline", "watch_it", "learned"),
-        ("N_LEARNED, WATCH_S = 24, 8.0", "N_LEARNED, WATCH_S = 6, 4.0"),
+        ("timeline", "why", "watch_it"),
+        ('"n_learned": 24, "watch_s": 8.0', '"n_learned": 6, "watch_s": 4.0'),
     ),
 )
 

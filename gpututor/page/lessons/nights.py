@@ -152,6 +152,11 @@ class Nights:
         return f", and calls {len(found.false)} slower in which a sample took no longer"
 
     @property
+    def told_said(self) -> str:
+        """What became of the planted things that are easily misjudged."""
+        return f"{self.loader_said} {self.batch_said} {self.heat_said}"
+
+    @property
     def loader_said(self) -> str:
         """What became of the loader that got slower night by night, and why."""
         one = next(each for each in self.episodes if each.cause is Cause.LOADER)
@@ -167,7 +172,7 @@ class Nights:
         """What low clocks did on this card."""
         one = next(each for each in self.episodes if each.cause is Cause.HEAT)
         night, share = self.night(one.first), self.longer_share(one.first)
-        held = f"In nights {one.first} to {one.last} its clocks were held at {percent(night.clock_share)}."
+        held = f"In nights {one.first} to {one.last} the card's clocks were held at {percent(night.clock_share)}."
         if share < SLOWER_SHARE:
             return f"{held} A sample took {percent(max(0.0, share))} longer: here the host sets the pace, not the card."
         return f"{held} A sample took {percent(share)} longer: only the part in which the card sets the pace grew."

@@ -1,36 +1,30 @@
-"""Lesson 18's figures: the nights as bars, one of them closely, who found what, energy, learning, public threads."""
+"""Lesson 18's figures: the nights as bars, one of them closely, and who found what."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import median
-from typing import Any
 
 import marimo as mo
 
-from gpututor.charts import WORDS, running_mean
+from gpututor import readers
+from gpututor.charts import WORDS
 from gpututor.charts.runs import STYLE, Repeats, run_bars
 from gpututor.experiments.nights import N_NIGHTS, N_QUIET, Cause, Episode
-from gpututor.history.changes import FLOOR_SHARE, SIGMA, moved, signed
+from gpututor.history.changes import moved, signed
 from gpututor.ledger import Account
 from gpututor.page.figures import figure, legend
 from gpututor.page.kept import Kept
 from gpututor.page.lessons.nights import Nights, as_ranges, numbers_in
-from gpututor.page.line_figure import line_figure
 from gpututor.page.parts import escape, html, trouble_line
 from gpututor.page.repeats import bar_of, repeats
 from gpututor.page.run import ghost
-from gpututor.page.threads import threads_table
-from gpututor.references import reference
-from gpututor.results import StoredResult
 from gpututor.store import Store
-from gpututor.text import NBSP, dollars, duration, percent
+from gpututor.text import NBSP, duration
 from gpututor.timeline import Label
 
-J_A_KWH = 3.6e6
 MOVED_SHARE = 0.01  # of a step: an account that moved by less is left out
-SMOOTH = 3  # steps
 MARKS = "marks"
 WAITING = "Mark the nights above, or press Show me: then yours and the library's stand here, beside what was planted."
 
@@ -62,6 +56,11 @@ def _bars(found: Nights, chart: Repeats, title: str, control: object, note: str)
 # --- one night -------------------------------------------------------------------------------------------------------
 
 
+def night_control() -> mo.ui.slider:
+    """Which night is looked at."""
+    return mo.ui.slider(1, N_NIGHTS, value=N_NIGHTS, show_value=True, full_width=True, label="Night")
+
+
 def one_night(found: Nights, number: int) -> mo.Html:
     """A night beside the first few: its step, its accounts, and all else that was noted."""
     rows = "".join(
@@ -70,8 +69,8 @@ def one_night(found: Nights, number: int) -> mo.Html:
         for name, usual, here in _noted(found, number)
     )
     table = (
-        '<table class="gt-expect"><caption class="gt-hidden">One night beside the usual</caption><thead><tr><td></td>'
-        f'<th scope="col">First {N_QUIET} nights</th><th scope="col">Night {number}</th></tr></thead>'
+        '<table class="gt-expect gt-points"><caption class="gt-hidden">One night beside the usual</caption><thead><tr>'
+        f'<td></td><th scope="col">First {N_QUIET} nights</th><th scope="col">Night {number}</th></tr></thead>'
         f"<tbody>{rows}</tbody></table>"
     )
     note = "Accounts that moved by a hundredth of a step or more. What else differs in a night need not be the cause."
@@ -107,7 +106,21 @@ def _mhz(hz: float) -> str:
 # --- who found what --------------------------------------------------------------------------------------------------
 
 
-def marks_controls(store: Store, lesson: str) -> tuple[mo.ui.text, mo.ui.run_button]:
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """What a reader typed of the nights, and whether they asked to be shown all the same."""
+
+    typed: str
+    shown: bool = False
+
+    @property
+    def revealed(self) -> bool:
+        """Whether what was planted may be told."""
+        numbers, trouble = numbers_in(self.typed)
+        return not trouble and (bool(numbers) or self.shown)
+
+
+def marks_controls(store: Store, lesson: str) -> tuple[mo.ui.text, mo.ui.button]:
     """Where a reader types the nights that got slower, which is kept, and the button that shows them all the same."""
     typed = mo.ui.text(
         value=str(store.get(lesson, MARKS) or ""),
@@ -115,25 +128,34 @@ def marks_controls(store: Store, lesson: str) -> tuple[mo.ui.text, mo.ui.run_but
         on_change=lambda text: store.put(lesson, MARKS, text),
         label="Nights that got slower",
     )
-    return typed, mo.ui.run_button(label="Show me")
+    return typed, mo.ui.button(value=False, on_click=lambda _: True, label="Show me")
 
 
-def verdict(found: Nights, typed: str, *, shown: bool) -> mo.Html:
+def verdict(found: Nights, marked: Marked, kept: Kept) -> mo.Html:
     """The reader's nights and the library's, beside what was planted; one quiet line before anything was marked."""
-    marked, trouble = numbers_in(typed)
+    mine, trouble = numbers_in(marked.typed)
     if trouble:
         return html(trouble_line(trouble))
-    if not marked and not shown:
+    if not marked.revealed:
         return ghost(WAITING)
     chart = repeats(found.entries, found.changes, found.entries, n_flags=4)
-    yours = f"You marked {as_ranges(marked)}: {found.counted(marked).text}." if marked else "You marked none."
+    yours = f"You marked {as_ranges(mine)}: {found.counted(mine).text}." if mine else "You marked none."
     theirs = f"The library called {as_ranges(found.called)}: {found.counted(found.called).text}."
     said = f"<p>{escape(yours)}<br>{escape(theirs)}</p>"
     note = "Between the dashed lines lies the room of the runs before. A night alone outside it may be chance."
     return html(
         _bars(found, chart, "What the library finds", said, note),
-        figure("What was planted", label_of(found), _planted(found, marked), wide=True),
+        figure("What was planted", label_of(found), _planted(found, mine), _command(kept), wide=True),
     )
+
+
+def _command(kept: Kept) -> str:
+    """How the same is asked from a terminal, of the history that the run left."""
+    folder = kept.result.folder if kept.result is not None else None
+    if folder is None or readers.known():
+        return ""
+    line = f'GPUTUTOR_HOME="{folder}" gpututor history regressions --all'
+    return f"<details><summary>From a terminal</summary><pre><code>{escape(line)}</code></pre></details>"
 
 
 def _planted(found: Nights, marked: frozenset[int]) -> str:
@@ -141,7 +163,7 @@ def _planted(found: Nights, marked: frozenset[int]) -> str:
     heads = ("Nights", "A step", "A sample", "You", "The library")
     head = "".join(f'<th scope="col">{word}</th>' for word in heads)
     return (
-        '<table class="gt-expect"><caption class="gt-hidden">What was planted, and who marked it</caption>'
+        '<table class="gt-expect gt-points"><caption class="gt-hidden">What was planted, and who marked it</caption>'
         f"<thead><tr><td></td>{head}</tr></thead><tbody>{lines}</tbody></table>"
     )
 
@@ -149,7 +171,7 @@ def _planted(found: Nights, marked: frozenset[int]) -> str:
 def _episode(found: Nights, one: Episode, marked: frozenset[int]) -> str:
     share = found.longer_share(one.last)
     which = "" if found.is_slower(one) else "<small>no slower on this card</small>"
-    return _row(
+    return row_of(
         f"{escape(one.cause.value.capitalize())}{which}",
         (
             ("Nights", f"{one.first} to {one.last}"),
@@ -170,10 +192,11 @@ def _chances(found: Nights, marked: frozenset[int]) -> str:
         ("You", _how_many(odd, marked)),
         ("The library", _how_many(odd, found.called)),
     )
-    return _row(f"{escape(Cause.CHANCE.value.capitalize())}<small>no change that lasts</small>", cells)
+    return row_of(f"{escape(Cause.CHANCE.value.capitalize())}<small>no change that lasts</small>", cells)
 
 
-def _row(head: str, cells: Sequence[tuple[str, str]]) -> str:
+def row_of(head: str, cells: Sequence[tuple[str, str]]) -> str:
+    """A table's line: its head as HTML, and cells with their titles, which a phone shows."""
     told = "".join(f'<td><span class="gt-only-narrow">{name}</span>{escape(text)}</td>' for name, text in cells)
     return f'<tr><th scope="row">{head}</th>{told}</tr>'
 
@@ -181,108 +204,3 @@ def _row(head: str, cells: Sequence[tuple[str, str]]) -> str:
 def _how_many(numbers: Sequence[int], called: frozenset[int]) -> str:
     n = len(called & frozenset(numbers))
     return f"{n} of {len(numbers)}" if n else "none"
-
-
-# --- energy and money ------------------------------------------------------------------------------------------------
-
-
-def energy(found: Nights, usd_a_kwh: float, control: object) -> mo.Html:
-    """What nights take: time, rent, energy at most, and its price."""
-    machine = found.machine
-    slow = [one for one in found.episodes if found.is_slower(one)]
-    rows = [("A usual night", found.night_ns())]
-    rows += [(f"Night {one.last}: {one.cause.value}", found.night_ns(one.last)) for one in slow]
-    rows.append(("All slower nights, beyond usual ones", found.lost_ns))
-    lines = "".join(_spent(found, name, ns, usd_a_kwh) for name, ns in rows)
-    head = "".join(f'<th scope="col">{word}</th>' for word in ("Takes", "Rent", "Energy, at most", "Its price"))
-    table = (
-        '<table class="gt-expect"><caption class="gt-hidden">Rent and energy of nights</caption>'
-        f"<thead><tr><td></td>{head}</tr></thead><tbody>{lines}</tbody></table>"
-    )
-    note = (
-        f"Power isn't simulated, so this is the card's own limit, {machine.card.tdp_w:.0f}{NBSP}W, times the time: the "
-        "most that it can draw. Host and cooling come on top."
-    )
-    return figure("Rent and energy", label_of(found), control, table, note=note, wide=True)
-
-
-def kwh_at_most(found: Nights, ns: float) -> float:
-    """The card's power limit for so long, in kilowatt-hours."""
-    return found.machine.card.tdp_w * ns / 1e9 / J_A_KWH
-
-
-def _spent(found: Nights, name: str, ns: float, usd_a_kwh: float) -> str:
-    usd, kwh = found.machine.usd_per_hour, kwh_at_most(found, ns)
-    rent = "no price" if usd is None else dollars(usd * ns / 3.6e12)
-    cells = (
-        ("Takes", duration(ns)),
-        ("Rent", rent),
-        ("Energy, at most", f"{kwh:.2f}{NBSP}kWh"),
-        ("Its price", dollars(kwh * usd_a_kwh)),
-    )
-    return _row(escape(name), cells)
-
-
-def energy_said(found: Nights, usd_a_kwh: float) -> str:
-    """Rent beside the price of energy."""
-    usd = found.machine.usd_per_hour
-    price = usd_a_kwh * found.machine.card.tdp_w / 1000
-    if usd is None:
-        return f"An hour at full power costs at most {dollars(price)}; nobody quotes a rent for this machine."
-    return f"An hour's rent is {dollars(usd)}, an hour's energy at most {dollars(price)}: slowness costs rent first."
-
-
-# --- learning, threads, the reader's own machine ---------------------------------------------------------------------
-
-
-def learning(found: Nights, kept: Kept) -> object:
-    """The loss of the usual job and of the one with twice the batch, by time on this machine."""
-    told = {point["key"]: point for point in kept.data["points"]}
-    lines: dict[str, list[tuple[float, float | None]]] = {}
-    for form in ("usual", "larger"):
-        losses = [loss for loss in told[form]["losses"] if loss is not None]
-        numbers = [n.number for n in found.all if n.form == form and n.cause in (None, Cause.BATCH)]
-        step_s = (found.entry(numbers[0]).step_ns or 0.0) / 1e9
-        lines[told[form]["label"]] = [(k * step_s, loss) for k, loss in running_mean(losses, SMOOTH)]
-    ends = {form: told[form]["held_out"] for form in ("usual", "larger")}
-    note = (
-        f"After the same {len(told['usual']['losses']) * told['usual']['n_samples']:,} pictures, on unseen ones: "
-        f"{ends['usual']:.2f} as usual, {ends['larger']:.2f} with twice the batch."
-    )
-    source = replace(label_of(found), what="the job that the nights repeat")
-    return line_figure("Is a shorter night a better one?", source, lines, x_title="seconds", y_title="loss", note=note)
-
-
-def threads(found: Nights) -> mo.Html:
-    """Public threads beside what was planted here."""
-    by_cause = {one.cause: 1 + found.longer_share(one.last) for one in found.episodes}
-    ours = {
-        "hot card, GTX 1080": by_cause[Cause.HEAT],
-        "an update, RTX 3090": by_cause[Cause.DRIVER],
-        "a version, Lightning": by_cause[Cause.DRIVER],
-        "histograms, char-rnn": by_cause[Cause.READS],
-    }
-    table = threads_table([(reference(name), ratio) for name, ratio in ours.items()])
-    return figure("What others ran into", "times as long · their jobs, and the nights above", table, wide=True)
-
-
-def own(result: StoredResult | None) -> mo.Html | None:
-    """How much repeats of one job differ on the reader's machine, so what could be seen there; and their energy."""
-    data: Any = result.data if result is not None else {}
-    steps = [p["step_ns"] for p in data.get("points", ()) if p["key"].startswith("usual") and p["step_ns"]]
-    if len(steps) < 3:
-        return None
-    middle = median(steps)
-    room = max(FLOOR_SHARE, 3 * SIGMA * median(abs(ns - middle) for ns in steps) / middle)
-    farthest = max(abs(ns / middle - 1) for ns in steps)
-    said = (
-        f"{len(steps)} repeats of the usual job differ by up to {percent(farthest)} from their middle. After them, a "
-        f"run would be called slower from {percent(room)} on."
-    )
-    energy_told = data.get("energy")
-    if energy_told is None:
-        drew = f"Energy is not known: {data.get('why_no_energy') or 'no reason was given'}."
-    else:
-        kwh = energy_told["energy_j"] / J_A_KWH
-        drew = f"The card drew {kwh:.4f}{NBSP}kWh in {energy_told['seconds']:.0f}{NBSP}s ({energy_told['how']})."
-    return html(f'<p class="gt">{escape(said)} {escape(drew)}</p>')
