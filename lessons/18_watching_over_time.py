@@ -64,7 +64,7 @@ with app.setup(hide_code=True):
 @app.cell(hide_code=True)
 def head():
     flow.header(
-        "A job is made quick once, then runs for months. Slow weeks come by themselves. Who notices, and who knows why?",
+        "A job is made quick once, then runs for months. Slow weeks come by themselves: who notices, who knows why?",
     )
     return
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from statistics import median
 from typing import Any
@@ -89,12 +90,17 @@ def learning(found: Nights, kept: Kept) -> object:
     ends = {form: told[form]["held_out"] for form in ("usual", "larger")}
     note = (
         f"After the same {len(told['usual']['losses']) * told['usual']['n_samples']:,} pictures, on unseen ones: "
-        f"{ends['usual']:.2f} as usual, {ends['larger']:.2f} with twice the batch."
+        f"{ends['usual']:.2f} as usual, {ends['larger']:.2f} with twice the batch.{_less_said(ends)}"
     )
     source = replace(label_of(found), what="the job that the nights repeat")
     return line_figure(
         "Is a shorter night a better one?", source, lines, x_title="seconds of training", y_title="loss", note=note
     )
+
+
+def _less_said(ends: Mapping[str, float]) -> str:
+    """What follows where the larger batch learned less."""
+    return " A quicker sample that teaches less is no gain yet." if ends["larger"] > ends["usual"] else ""
 
 
 def threads(found: Nights) -> mo.Html:

@@ -17,7 +17,7 @@ from gpututor.ledger import Account
 from gpututor.page.figures import figure, legend
 from gpututor.page.kept import Kept
 from gpututor.page.lessons.nights import Nights, as_ranges, numbers_in
-from gpututor.page.parts import escape, html, trouble_line
+from gpututor.page.parts import escape, html, told, trouble_line
 from gpututor.page.repeats import bar_of, repeats
 from gpututor.page.run import ghost
 from gpututor.store import Store
@@ -26,6 +26,8 @@ from gpututor.timeline import Label
 
 MOVED_SHARE = 0.01  # of a step: an account that moved by less is left out
 MARKS = "marks"
+N_FLAGS = 7  # as many as there can be lasting changes
+TALL = ".gt-tall .gt-plot { height: calc(14rem + var(--flags) * 1.5rem) }"  # flags don't press the bars down
 WAITING = "Mark the nights above, or press Show me: then yours and the library's stand here, beside what was planted."
 
 
@@ -49,7 +51,7 @@ def _spoken(found: Nights) -> str:
 
 
 def _bars(found: Nights, chart: Repeats, title: str, control: object, note: str) -> mo.Html:
-    inside = f"<style>{STYLE}</style>{legend(chart.accounts[::-1])}{run_bars(chart)}"
+    inside = f'<style>{STYLE}{TALL}</style>{legend(chart.accounts[::-1])}<div class="gt-tall">{run_bars(chart)}</div>'
     return figure(title, label_of(found), control, inside, note=note, wide=True)
 
 
@@ -138,12 +140,12 @@ def verdict(found: Nights, marked: Marked, kept: Kept) -> mo.Html:
         return html(trouble_line(trouble))
     if not marked.revealed:
         return ghost(WAITING)
-    chart = repeats(found.entries, found.changes, found.entries, n_flags=4)
+    chart = repeats(found.entries, found.changes, found.entries, n_flags=N_FLAGS)
     yours = f"You marked {as_ranges(mine)}: {found.counted(mine).text}." if mine else "You marked none."
     theirs = f"The library called {as_ranges(found.called)}: {found.counted(found.called).text}."
     said = f"<p>{escape(yours)}<br>{escape(theirs)}</p>"
     note = "Between the dashed lines lies the room of the runs before. A night alone outside it may be chance."
-    return html(
+    return told(
         _bars(found, chart, "What the library finds", said, note),
         figure("What was planted", label_of(found), _planted(found, mine), _command(kept), wide=True),
     )
