@@ -118,14 +118,14 @@ def decide(get_phase):
 @app.cell(hide_code=True)
 def result(answer, kept, rented):
     mo.stop(answer is None, kept.instead("Nights, readings and curves open after the run."))
-    on, kwh = gt.machine_control(), costs.price_control()
+    on = gt.machine_control()
     mo.md(f"""
     ## It finds {answer}
 
-    {rented.counted_said} Your nights are drawn for you alone; nobody else has the same. Before you read on, find them
-    yourself: which got slower? A bar is a step of that night, split into what it went to.
+    {rented.counted_said} Your nights are drawn for you; nobody has the same. Find them yourself: which got slower?
+    A bar is a step of that night, split into what it went to.
     """)
-    return kwh, on
+    return (on,)
 
 
 @app.cell(hide_code=True)
@@ -143,14 +143,14 @@ def bars(found, on):
 @app.cell(hide_code=True)
 def night_control(rented):
     mo.stop(not rented.whole)
-    number = figures.night_control()
+    number, kwh = figures.night_control(), costs.price_control()
     _said = mo.md("""
     ## One night closely
 
     What the history and the sampler noted of a night, beside the first ones, in which nothing happened.
     """)
     mo.vstack([_said, number])
-    return (number,)
+    return kwh, number
 
 
 @app.cell(hide_code=True)
@@ -219,11 +219,12 @@ def why(found, kept, marked):
 
 @app.cell(hide_code=True)
 def watch_it(kept):
+    mo.stop(not kept.tapes)
     watched = watched_in(kept)
     _said = mo.md(f"""
     ## While it runs
 
-    `gpututor watch` reads GPU and processor side by side and says who waits for whom. Your run was watched by it:
+    `gpututor watch` reads GPU and processor side by side and says who waits for whom. It watched your run.
     {watched.halves_said if watched.card else watched.trouble}
     """)
     gt.told(_said, watch_figure(watched))

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 WHAT = "lesson 18, one job in its forms"
 N_LEARNED = 24  # steps of the usual form: an epoch and a half
-N_KEPT = 2
+N_KEPT = 1  # each step waits for its loss, so one is like the next, and forty nights are priced at once
+FEWEST = 2  # steps of a form that is only to be priced
 N_AGAIN = 4  # times more that the usual form is measured on the reader's machine
 N_WATCHED = 40  # what the watch counts as, beside the steps
 LABELS = {"usual": "As usual", "reads": "Reads its gradients", "larger": "Twice the batch"}
@@ -45,7 +46,7 @@ def variant(form: str, n_steps: int, *, key: str = "", label: str = "") -> Varia
 
 def forms(n_learned: int = N_LEARNED) -> tuple[Variant, ...]:
     """Every form; the larger batch learns from as many samples, and the one that reads learns as the usual one does."""
-    return (variant("usual", n_learned), variant("reads", N_KEPT), variant("larger", max(N_KEPT, n_learned // 2)))
+    return (variant("usual", n_learned), variant("reads", FEWEST), variant("larger", max(FEWEST, n_learned // 2)))
 
 
 class _First(Progress):

@@ -83,6 +83,13 @@ def test_what_creeps_is_missed_on_the_questions_machine(kept):
     assert "nobody called it" in on_it.loader_said
 
 
+def test_what_hides_behind_the_loader_is_told(found):
+    last = episode(found, Cause.LOADER).last
+    later = [n for each in found.episodes if each.first > last for n in each.numbers]
+
+    assert bool(found.hidden_said) == bool(frozenset(later) & found.slower and not frozenset(later) & found.called)
+
+
 def test_a_larger_batch_is_called_slower_and_is_not(found):
     assert frozenset(episode(found, Cause.BATCH).numbers) <= found.counted(found.called).false
 

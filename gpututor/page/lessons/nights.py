@@ -154,7 +154,7 @@ class Nights:
     @property
     def told_said(self) -> str:
         """What became of the planted things that are easily misjudged."""
-        return f"{self.loader_said} {self.batch_said} {self.heat_said}"
+        return f"{self.loader_said}{self.hidden_said} {self.batch_said} {self.heat_said}"
 
     @property
     def loader_said(self) -> str:
@@ -166,6 +166,16 @@ class Nights:
         if not hits:
             return f"{began} Each night lay within the room that the nights before had left, so nobody called it."
         return f"{began} On this card a night adds enough to leave the room: {hits} of them are called."
+
+    @property
+    def hidden_said(self) -> str:
+        """What came after the loader and wasn't called, because the room had moved up; empty where nothing was."""
+        last = next(each.last for each in self.episodes if each.cause is Cause.LOADER)
+        later = [each for each in self.episodes if each.first > last and self.is_slower(each)]
+        hidden = [n for each in later if not frozenset(each.numbers) & self.called for n in each.numbers]
+        if not hidden:
+            return ""
+        return f" What came after it lay in the room that it had left: nights {as_ranges(hidden)} are missed too."
 
     @property
     def heat_said(self) -> str:
