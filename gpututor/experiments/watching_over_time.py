@@ -23,6 +23,8 @@ from gpututor.progress import Progress
 if TYPE_CHECKING:
     import torch
 
+    from gpututor.measure.nvml import Summary
+
 WHAT = "lesson 18, one job in its forms"
 N_LEARNED = 24  # steps of the usual form: an epoch and a half
 N_KEPT = 1  # each step waits for its loss, so one is like the next, and forty nights are priced at once
@@ -139,9 +141,15 @@ def measure(progress: Progress, *, device: str = "cuda", n_steps: int = 10) -> d
     variants = [variant("usual", n_steps), *again, variant("reads", n_steps), variant("larger", n_steps)]
     with Sampler() as sampler:
         data = sweeps.measure(progress, variants, what=WHAT, device=device, n_steps=n_steps)
-    summary = sampler.summary()
+    return data | _energy(sampler.summary(), device)
+
+
+def _energy(summary: Summary, device: str) -> dict[str, Any]:
+    """What the first GPU drew, for the page; or why nobody knows."""
     gpu = next(iter(summary.gpus), None)
-    energy = gpu.energy if gpu is not None and device != "cpu" else None
-    told = None if energy is None else {"energy_j": energy.energy_j, "seconds": energy.seconds, "how": energy.how}
-    why = summary.reason if gpu is None else gpu.energy_reason
-    return data | {"energy": told, "why_no_energy": None if told else why or "the processor's power isn't read"}
+    if device == "cpu" or gpu is None:
+        return {"energy": None, "why_no_energy": summary.reason or "the processor's power isn't read"}
+    if gpu.energy is None:
+        return {"energy": None, "why_no_energy": gpu.energy_reason or "the driver gave no reason"}
+    told = {"energy_j": gpu.energy.energy_j, "seconds": gpu.energy.seconds, "how": gpu.energy.how}
+    return {"energy": told, "why_no_energy": None}

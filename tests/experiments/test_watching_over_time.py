@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -23,10 +24,11 @@ from gpututor.experiments.nights import (
     nights,
     with_input,
 )
-from gpututor.experiments.watching_over_time import _First, forms, measure, run
+from gpututor.experiments.watching_over_time import _energy, _First, forms, measure, run
 from gpututor.history import History
 from gpututor.ledger import Account
 from gpututor.lookup import machine_named
+from gpututor.measure.nvml import Energy
 from gpututor.model.tape_file import load
 from gpututor.progress import Progress, Stopped
 from gpututor.timeline import Activity
@@ -257,6 +259,37 @@ def test_without_a_gpu_the_measured_repeats_have_no_energy_and_say_why(tmp_path,
     assert data["why_no_energy"]
     assert [point["key"] for point in data["points"]][:2] == ["usual", "usual-2"]
     assert all(point["step_ns"] > 0 for point in data["points"])
+
+
+def summary_with(*gpus, reason=None):
+    return SimpleNamespace(gpus=gpus, reason=reason)
+
+
+def test_measured_energy_is_the_samplers():
+    gpu = SimpleNamespace(energy=Energy(1200.0, 6.0, "the card's own counter"), energy_reason=None)
+
+    assert _energy(summary_with(gpu), "cuda")["energy"] == {
+        "energy_j": 1200.0,
+        "seconds": 6.0,
+        "how": "the card's own counter",
+    }
+
+
+@pytest.mark.parametrize(
+    ("gpus", "reason", "device", "why"),
+    [
+        pytest.param((), "no driver is installed", "cpu", "no driver is installed", id="no GPU"),
+        pytest.param(
+            (SimpleNamespace(energy=None, energy_reason="no counter"),), None, "cuda", "no counter", id="card"
+        ),
+        pytest.param((SimpleNamespace(energy=None, energy_reason="x"),), None, "cpu", "processor's power", id="CPU"),
+    ],
+)
+def test_energy_that_nobody_read_is_none_with_the_reason(gpus, reason, device, why):
+    told = _energy(summary_with(*gpus, reason=reason), device)
+
+    assert told["energy"] is None
+    assert why in told["why_no_energy"]
 
 
 def test_progress_counts_the_watch_too():
