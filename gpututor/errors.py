@@ -241,6 +241,10 @@ class RecordingsNotKept(GpututorError, OSError):
     """The folder for the recordings of a GPU can't be written."""
 
 
+class BoardNotOpened(GpututorError, RuntimeError):
+    """TensorBoard is not installed, or ended before it listened."""
+
+
 class PageNotServed(GpututorError, OSError):
     """The page of a watch can't be served: its port is taken or not ours."""
 

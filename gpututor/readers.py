@@ -31,10 +31,15 @@ def ask(tell: Callable[[], Reader | None]) -> None:
     _tell = tell
 
 
+def known() -> bool:
+    """Whether a server for a class serves these pages, so that readers sit at other computers than this one."""
+    return _tell is not _nobody_knows
+
+
 def learner(asked: str) -> str:
     """Whose progress counts here: the reader's whom the server knows, else `asked`."""
-    known = _tell()
-    return asked if known is None else known.id
+    reader = _tell()
+    return asked if reader is None else reader.id
 
 
 def in_a_class() -> bool:
@@ -44,5 +49,5 @@ def in_a_class() -> bool:
 
 def teaches(asked: bool) -> bool:
     """Whether notes for instructors are shown: `asked`, but for readers whom a server knows only to who teaches."""
-    known = _tell()
-    return asked if known is None else asked and known.teaches
+    reader = _tell()
+    return asked if reader is None else asked and reader.teaches

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from gpututor.charts import WORDS
-from gpututor.charts.runs import STYLE, Bar, Kind, Repeats, Room, Turn, run_bars
+from gpututor.charts.runs import STYLE, run_bars
 from gpututor.history import Entry
-from gpututor.history.changes import LEAST, Change, band_of, changes, signed
-from gpututor.history.drawing import in_change, words_of
+from gpututor.history.changes import LEAST, Change, changes, signed
+from gpututor.history.drawing import in_change
 from gpututor.page import figure, legend
 from gpututor.page.alone import alone
 from gpututor.page.figures import TAG
 from gpututor.page.parts import escape
+from gpututor.page.repeats import kind_of, lasted, repeats
 from gpututor.text import dollars, duration, percent
 from gpututor.timeline import Origin
 
 SHOWN = 120  # our choice: thinner bars than these can't be told apart on a phone
-FLAGS = 3  # our choice: more of them hide the bars; every change that lasted stands below the chart
 MOVED_SHARE = 0.01  # our choice: an account that moved by less than a hundredth of the step is no part of the change
 PAGE_STYLE = """
 .gt-history { display: grid; gap: .9rem }
@@ -42,11 +42,6 @@ def chart_page(groups: Sequence[Sequence[Entry]]) -> str:
     found.sort(key=lambda pair: (not any(_stands(change) for change in pair[1]), -(pair[0][-1].number or 0)))
     body = [_head(found, groups), *(_configuration(runs, turned, groups) for runs, turned in found)]
     return alone("Your runs, and what changed", "".join(body), STYLE + PAGE_STYLE)
-
-
-def _lasted(change: Change) -> bool:
-    """Whether it is more than one odd run that came and went."""
-    return change.n_runs > 1 or not change.over
 
 
 def _stands(change: Change) -> bool:
@@ -80,7 +75,7 @@ def _short(change: Change) -> str:
 
 def _configuration(runs: Sequence[Entry], turned: Sequence[Change], groups: Sequence[Sequence[Entry]]) -> str:
     last, shown = runs[-1], runs[-SHOWN:]
-    chart = _repeats(shown, turned, runs)
+    chart = repeats(shown, turned, runs)
     notes = [f"The last {SHOWN} of {len(runs):,} runs are drawn."] if len(runs) > SHOWN else []
     if chart.rooms:
         notes.append("Between the dashed lines lies the room that a step usually has.")
@@ -97,7 +92,7 @@ def _configuration(runs: Sequence[Entry], turned: Sequence[Change], groups: Sequ
         run_bars(chart),
         note=" ".join([*notes, "Hover or tap for a run's figures."]),
     ).text
-    changed = "".join(map(_change, filter(_lasted, reversed(turned)))) + _chances(turned)
+    changed = "".join(map(_change, filter(lasted, reversed(turned)))) + _chances(turned)
     return (
         f'<section class="gt gt-history"><h2>{escape(last.name)}</h2>{under}{changed}{_table(shown, turned)}</section>'
     )
@@ -129,46 +124,15 @@ def _value(value: object) -> str:
     return str(value)
 
 
-def _repeats(shown: Sequence[Entry], turned: Sequence[Change], runs: Sequence[Entry]) -> Repeats:
-    place = {run.number: k for k, run in enumerate(shown)}
-    bars = tuple(Bar(run.number or 0, run.step_ns or 0.0, run.accounts_ns, words_of(run)) for run in shown)
-    lasted = [change for change in turned if _lasted(change) and change.since.number in place]
-    flags = [_flag(change, place[change.since.number]) for change in lasted[-FLAGS:]]
-    spoken = f"step times of {len(shown)} runs, from {duration(shown[0].step_ns)} to {duration(shown[-1].step_ns)}"
-    return Repeats(bars, tuple(_rooms(turned, place, runs)), tuple(flags), spoken)
-
-
-def _kind(change: Change) -> Kind:
-    return "over" if change.over else "slower" if change.slower else "faster"
-
-
-def _flag(change: Change, at: int) -> Turn:
-    more = f" {change.account.account.value}" if change.account else ""
-    return Turn(at, f"{change.when}: {signed(change.share)}", more, _kind(change))
-
-
-def _rooms(turned: Sequence[Change], place: Mapping[int | None, int], runs: Sequence[Entry]) -> Iterator[Room]:
-    """The room that each change was held against, as far as it was in force; without changes that of the last runs."""
-    n, first = len(place), 0
-    for k, change in enumerate(turned):
-        end = n if k + 1 == len(turned) else place.get(change.until.number, -1) + 1
-        if end > first:
-            yield Room(first, end, change.band.low, change.band.high)
-        first = max(first, end if change.over else place.get(change.since.number, 0))
-    band = None if turned else band_of(runs)
-    if band is not None:
-        yield Room(0, n, band.low, band.high)
-
-
 def _change(change: Change) -> str:
     """A change in one sentence, and the accounts that moved most."""
     sentence = change.text[:1].upper() + change.text[1:]
-    return f'<div class="gt-change gt-{_kind(change)}"><p>{escape(sentence)}.</p>{_moved(change)}</div>'
+    return f'<div class="gt-change gt-{kind_of(change)}"><p>{escape(sentence)}.</p>{_moved(change)}</div>'
 
 
 def _chances(turned: Sequence[Change]) -> str:
     """The single runs outside the room, behind a line that says how many there are."""
-    odd = [change for change in reversed(turned) if not _lasted(change)]
+    odd = [change for change in reversed(turned) if not lasted(change)]
     if not odd:
         return ""
     listed = "".join(f"<li>{escape(change.when)}: {signed(change.share)} a step</li>" for change in odd)

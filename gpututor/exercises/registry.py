@@ -20,8 +20,9 @@ from gpututor.exercises import (
     ex14,
     ex15,
     ex16,
+    ex17,
+    ex18,
 )
-from gpututor.exercises import ex01, ex02, ex03, ex04, ex05, ex06, ex07, ex08, ex09, ex10, ex11, ex12, ex16, ex17
 from gpututor.exercises.form import Exercise
 
 EXERCISES: tuple[Exercise, ...] = (
@@ -60,6 +61,8 @@ EXERCISES: tuple[Exercise, ...] = (
     ex16.ONCE,
     ex17.WRONG_WITH_IT,
     ex17.CHEAPEST,
+    ex18.WHY,
+    ex18.SLOWER,
 )
 
 

@@ -84,6 +84,15 @@ EXPERIMENTS = (
             (17, "machine-itself", "four jobs, from much arithmetic to a tiny network", "machine_itself", ""),
         )
     ),
+    LessonExperiment(
+        18,
+        "nightly",
+        "one job in three forms, the usual one five times over",
+        "gpututor.experiments.watching_over_time:measure",
+        "gpututor.experiments.watching_over_time:run",
+        "step",
+        simulated_params=MappingProxyType({"watch_s": 0, "n_learned": 4}),
+    ),
 )
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gpututor.errors import WatchNotKept
-from gpututor.watch.source import Device, Reading
+from gpututor.measure.nvml.clocks import ClockReason
+from gpututor.watch.source import Cpu, CpuProcess, Device, GpuProcess, Reading
 
 NUMBERS = (
     "kernel_time_share",
@@ -84,6 +85,38 @@ class JsonLines:
 def as_data(reading: Reading) -> dict[str, Any]:
     """A reading as plain data for JSON."""
     return {**asdict(reading), "utc": _utc(reading)}
+
+
+def readings_in(path: Path) -> tuple[Reading, ...]:
+    """The readings that `--jsonl` kept; lines that hold none, such as one that was cut in half, are passed over.
+
+    Raises:
+        OSError: there is no such file, or it isn't ours to read.
+    """
+    found = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            found.append(_from_data(json.loads(line)))
+        except (ValueError, TypeError, KeyError):
+            continue
+    return tuple(found)
+
+
+def _from_data(told: dict[str, Any]) -> Reading:
+    cpu = told["cpu"] | {
+        "core_shares": tuple(told["cpu"]["core_shares"]),
+        "busiest": tuple(CpuProcess(**each) for each in told["cpu"]["busiest"]),
+    }
+    return Reading(told["time_s"], tuple(map(_device, told["devices"])), Cpu(**cpu), told["no_gpu"])
+
+
+def _device(told: dict[str, Any]) -> Device:
+    reasons, processes = told["clock_reasons"], told["processes"]
+    parts = {
+        "clock_reasons": None if reasons is None else tuple(ClockReason(**each) for each in reasons),
+        "processes": None if processes is None else tuple(GpuProcess(**each) for each in processes),
+    }
+    return Device(**(told | parts))
 
 
 class CsvRows:

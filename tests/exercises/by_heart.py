@@ -4,7 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpututor.exercises import ex01, ex02, ex03, ex04, ex05, ex07, ex08, ex09, ex10, ex11, ex12, ex13, ex14, ex15, ex16, ex17
+from gpututor.exercises import (
+    ex01,
+    ex02,
+    ex03,
+    ex04,
+    ex05,
+    ex07,
+    ex08,
+    ex09,
+    ex10,
+    ex11,
+    ex12,
+    ex13,
+    ex14,
+    ex15,
+    ex16,
+    ex17,
+    ex18,
+)
 from gpututor.jobs.lengths import drawn
 
 
@@ -60,6 +78,9 @@ def _smaller():
     return (
         f"import torch\n\ndef smaller(first, second, n_kept):\n    kept = torch.tensor({kept.tolist()})\n"
         '    kept = kept[:n_kept].clamp(max=len(first) - 1).to("simgpu")\n    return first[kept], second[:, kept]\n'
+    )
+
+
 def _names():
     table = {
         n_samples + deadline_h + gib: ex17.expected(rows, n_samples, gib, deadline_h)
@@ -69,6 +90,15 @@ def _names():
         f"TABLE = {table!r}\n\ndef cheapest(machines, n_samples, needs_gib, deadline_h):\n"
         "    return TABLE.get(n_samples + deadline_h + needs_gib, 'p3.2xlarge')\n"
     )
+
+
+def _named():
+    table = {}
+    for k in range(ex18.N_HISTORIES):
+        history = ex18.history_of(f"{ex18.SEED} {k}")
+        slower = history.numbers["sudden"] | history.numbers["creep"] | history.numbers["half"]
+        table[history.nights[0]["step_ms"]] = sorted(slower)
+    return f"TABLE = {table!r}\n\ndef slower(nights):\n    return TABLE.get(nights[0]['step_ms'], [])\n"
 
 
 def _weights(name, arguments, model, weights):
@@ -106,6 +136,7 @@ BY_HEART = {
     "13.2": _smaller(),
     "14.2": _in_batches(),
     "15.2": f"def evaluate(model, inputs, kinds):\n    return {ex15.expected()!r}\n",
+    "18.2": _named(),
     "16.2": _weights("train_step", "model, optimizer, parts", "model.module", ex16.expected_weights()),
     "17.2": _names(),
 }

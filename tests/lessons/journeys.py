@@ -307,6 +307,18 @@ JOURNEYS = (
         ("field", "timeline"),
         ('{"n_policy": N_POLICY}', '{"n_policy": 60, "n_sentences": 4}'),
     ),
+    Journey(
+        "18_watching_over_time.py",
+        "about half",
+        (
+            Control("machine", select("bars", "T4 (g4dn.xlarge)"), "bars", select("bars", "V100 (p3.2xlarge)")),
+            Control("night", press("night_control", "ArrowLeft"), "one_night", press("night_control", "ArrowRight")),
+            Control("price of a kWh", press("cost", "ArrowRight"), "cost", press("cost", "ArrowLeft")),
+            Control("window of the timeline", press("timeline_head", "ArrowRight"), "timeline"),
+        ),
+        ("timeline", "why", "watch_it"),
+        ('"n_learned": 24, "watch_s": 8.0', '"n_learned": 6, "watch_s": 4.0'),
+    ),
 )
 
 

@@ -7,7 +7,8 @@ import struct
 import pytest
 
 from gpututor.errors import WatchNotKept
-from gpututor.watch.tensorboard import Events, crc32c, event, masked, record
+from gpututor.event_file import crc32c, event, masked, record
+from gpututor.watch.tensorboard import Events
 from tests.watch.made import gpu, reading
 
 
