@@ -13,7 +13,7 @@ from gpututor.errors import TimelineError
 from gpututor.explain.repeating import with_steps
 from gpututor.explain.typical import Typical, typical_of
 from gpututor.explain.windows import Window, span_of, window_of
-from gpututor.ledger import TwoWindows
+from gpututor.ledger import TwoWindows, host_of
 from gpututor.ledger.device import devices
 from gpututor.model.uncollected import uncollected
 from gpututor.timeline import COMPUTING, Activity, Timeline
@@ -94,10 +94,10 @@ def explained(timeline: Timeline, *, device: int | None = None) -> Explained:
     if device is not None and present and device not in present:
         raise TimelineError(f"GPU {device} was asked for, but the trace has {', '.join(map(str, present))}")
     chosen = device if len(present) > 1 or device is not None else None
-    spanned = span_of(timeline, chosen)
-    span = window_of(spanned, chosen, None) if spanned else None
+    spanned, host = span_of(timeline, chosen), host_of(timeline, chosen)
+    span = window_of(spanned, chosen, host) if spanned else None
     stepped, how = with_steps(timeline, chosen)
-    steps = window_of(stepped, chosen, None) if stepped.steps or span is None else None
+    steps = window_of(stepped, chosen, host) if stepped.steps or span is None else None
     window = steps or span
     assert window is not None
     return Explained(

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gpututor.cards import Card
 from gpututor.ledger import Ledger, charge
+from gpututor.ledger.idle import Host
 from gpututor.timeline import ON_HOST, Activity, Timeline, covered_ns, merged
 
 
@@ -39,8 +39,8 @@ class Window:
         return 1 - self.busy_share
 
 
-def window_of(timeline: Timeline, device: int | None, card: Card | None) -> Window:
-    """The timeline's own window, for one GPU.
+def window_of(timeline: Timeline, device: int | None, host: Host) -> Window:
+    """The timeline's own window, for one GPU. `host` is that of the whole trace.
 
     Raises:
         TimelineError: several GPUs and none chosen.
@@ -53,7 +53,7 @@ def window_of(timeline: Timeline, device: int | None, card: Card | None) -> Wind
     busy_ns, either_ns = _length(busy), _length(merged([*busy, *loading]))
     talking_ns = covered_ns((s for s in on_gpu if s.activity is Activity.COLLECTIVE), (lo, hi))
     whole = hi - lo
-    ledger = charge(timeline, card, device=device)
+    ledger = charge(timeline, device=device, host=host)
     return Window(timeline, ledger, busy_ns / whole, talking_ns / whole, (either_ns - busy_ns) / whole)
 
 

@@ -110,7 +110,10 @@ def alike(a: Any, b: Any) -> bool:
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, int | float) and isinstance(b, int | float):
-        return math.isclose(a, b, rel_tol=LIKE)
+        try:
+            return math.isclose(a, b, rel_tol=LIKE)
+        except OverflowError:  # an integer that no float holds
+            return bool(a == b)
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(alike(a[key], b[key]) for key in a)
     if isinstance(a, list) and isinstance(b, list):

@@ -42,11 +42,13 @@ def charge(
     card: Card | None = None,
     window: Literal["window", "device"] = "window",
     device: int | None = None,
+    host: Host | None = None,
 ) -> Ledger:
     """The ledger of one GPU over the timeline's window, or from its first kernel to its last one.
 
     Without a `card`, the one that the label names is used; where that is not in our table either, busy time isn't
-    broken down. A step counts where its middle lies in the window.
+    broken down. A step counts where its middle lies in the window. `host` is the timeline's (`host_of`), where it was
+    made before for another window.
 
     Raises:
         TimelineError: several GPUs and none chosen, or no kernel where the device window is asked for.
@@ -56,7 +58,7 @@ def charge(
     window_ns = timeline.window_ns if window == "window" else _device_window(spans)
     cut = stretches(spans, window_ns)
     charged = Counter[Account]()
-    pieces = _not_busy(timeline, spans, cut)
+    pieces = _not_busy(host or Host(timeline, spans), cut)
     for piece in pieces:
         charged[piece.account] += piece.end_ns - piece.start_ns
     n_sms = card.n_sms if card else timeline.label.n_sms
@@ -84,7 +86,7 @@ def charge(
 def waits(timeline: Timeline, device: int | None = None) -> tuple[Piece, ...]:
     """Every stretch of the window in which no kernel computes, with its account: what a chart paints in the gaps."""
     spans = spans_of(timeline, device)
-    return tuple(_not_busy(timeline, spans, stretches(spans, timeline.window_ns)))
+    return tuple(_not_busy(Host(timeline, spans), stretches(spans, timeline.window_ns)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +138,17 @@ def _kernels(spans: Sequence[Span], window_ns: tuple[int, int]) -> dict[int, Spa
     }
 
 
-def _not_busy(timeline: Timeline, spans: Sequence[Span], cut: Sequence[Stretch]) -> list[Piece]:
+def host_of(timeline: Timeline, device: int | None = None) -> Host:
+    """The host's side of a timeline, for `charge` with several windows of the same spans.
+
+    Raises:
+        TimelineError: several GPUs and none chosen.
+    """
+    return Host(timeline, spans_of(timeline, device))
+
+
+def _not_busy(host: Host, cut: Sequence[Stretch]) -> list[Piece]:
     """Every stretch that isn't computing, with its account, neighbours of one account joined."""
-    host = Host(timeline, spans)
     out: list[Piece] = []
     for stretch in cut:
         if stretch.state is State.COMPUTING:
