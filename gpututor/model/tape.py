@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpututor.errors import TimelineError
-from gpututor.model.cost import copy_ns, price
+from gpututor.model.cost import Priced, copy_ns, price
 from gpututor.model.costs.rnn_layer import kernels_on
 from gpututor.model.entries import (
     MODULE_CALL,
@@ -78,6 +78,7 @@ class Pricer:
         self.sync_ns = sync_ns(machine.host)
         self.module_ns = module_ns(machine.host)
         self.ops: dict[int, tuple[TapeOp, PricedOp]] = {}  # by identity: hashing an op costs more than playing it
+        self._kernels: dict[KernelSpec, Priced] = {}
         self._copies: dict[CopyCall, tuple[int, int]] = {}
         self._graphs: dict[int, tuple[GraphReplay, PricedGraph]] = {}  # by identity, like the ops
 
@@ -94,7 +95,9 @@ class Pricer:
         host = op_host(op.host, op.phase, len(specs), self.machine.host)
         kernels = []
         for spec in specs:
-            priced = price(spec, card)
+            priced = self._kernels.get(spec)
+            if priced is None:  # a recurrent layer has the same kernels step after step
+                priced = self._kernels[spec] = price(spec, card)
             kernels.append((spec.name, self.what_if.kernel_ns(spec, priced.duration_ns), priced.work))
         lane = AUTOGRAD if op.phase in IN_BACKWARD else MAIN
         return PricedOp(op.name, lane, host.python_ns, host.dispatch_ns, host.launch_ns, tuple(kernels))

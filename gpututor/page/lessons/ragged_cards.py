@@ -36,10 +36,13 @@ class Shared:
 
 def part_of(tape: Tape, n_ranks: int, batches: Sequence[int]) -> Tape:
     """One rank's own tape: of a tape with every batch, the steps of these batches, for so many ranks together."""
-    n, entries = tape.n_steps, list[Entry]()
-    for k in batches:
-        at = (k - N_WARMUP) % n
-        entries += tape.steps(at, at + 1).entries[:-1]
+    steps: list[list[Entry]] = []
+    for entry in tape.entries:
+        if type(entry) is BeginStep:
+            steps.append([])
+        if steps and type(entry) is not EndRun:
+            steps[-1].append(entry)
+    entries = [entry for k in batches for entry in steps[(k - N_WARMUP) % len(steps)]]
     ranks = tuple(range(n_ranks))
     told = [replace(each, ranks=ranks) if type(each) is RanksExchange else each for each in entries]
     return Tape(tape.what, [*told, Sync("synchronize"), EndRun()])
