@@ -24,11 +24,11 @@ from gpututor.experiments.pauses import (
     small_key,
 )
 from gpututor.page.kept import Kept
-from gpututor.page.lessons.epochs import PARTS, Epoch, middles, step_lengths
+from gpututor.page.lessons.epochs import PARTS, Epoch, clocked, middles, step_lengths
 from gpututor.page.lessons.splits import Steps
 from gpututor.replay import Played, play_file
 from gpututor.text import duration, percent
-from gpututor.timeline import Activity, Label, Origin
+from gpututor.timeline import Label, Origin
 
 SILENT, FOUND, OFTEN, TIDY = TRAINED
 READING = "reading the loss"
@@ -88,13 +88,12 @@ class Pauses:
 
     def epoch(self, key: str) -> Epoch:
         """An epoch of one training."""
-        timeline = self.played(key).timeline
-        parts = dict.fromkeys(PARTS, 0.0)
-        for span in timeline.on(Activity.PAUSE):
-            if span.name in parts:
-                parts[span.name] += span.duration_ns
-        alone_ns = self.steps[SILENT].step_ns * EVERY
-        return Epoch(float(timeline.duration_ns), min(alone_ns, float(timeline.duration_ns)), parts)
+        seen, parts = clocked(self.tapes[key], self.machine), dict.fromkeys(PARTS, 0.0)
+        for name, ns in seen.pauses:
+            if name in parts:
+                parts[name] += ns
+        total_ns = float(seen.total_ns)
+        return Epoch(total_ns, min(self.steps[SILENT].step_ns * EVERY, total_ns), parts)
 
     @cached_property
     def found(self) -> Epoch:
@@ -245,8 +244,8 @@ class Pauses:
         return {key: self._collection_ns(key) for key in COLLECTED if self.has(key)}
 
     def _collection_ns(self, key: str) -> float:
-        spans = [span.duration_ns for span in self.played(key).timeline.on(Activity.PAUSE)]
-        return float(sorted(spans)[len(spans) // 2]) if spans else 0.0
+        lengths = sorted(ns for _, ns in clocked(self.tapes[key], self.machine).pauses)
+        return float(lengths[len(lengths) // 2]) if lengths else 0.0
 
     @property
     def graphs_bytes(self) -> tuple[int, int] | None:
