@@ -18,7 +18,7 @@ from gpututor.exercises.submission import Answer, Submission
 from gpututor.grading import items, judging
 from gpututor.grading.handed_in import HandedIn
 from gpututor.grading.items import hidden_cases, item
-from gpututor.grading.judging import earned, judge_item
+from gpututor.grading.judging import alike, earned, judge_item
 from tests.grading.rooms import NOON, room
 
 NOW = datetime(2026, 1, 15, tzinfo=timezone.utc)
@@ -235,3 +235,8 @@ def test_a_judge_that_does_without_a_case_gets_none_that_is_made_up(tmp_path):
     one = HandedIn(made.learners[0], "a.json", Submission("007", "", answers, NOON), NOW, is_received=False)
 
     assert [each.case for each in items.items_of(one, made, "limits")] == [{}]
+
+
+def test_integers_that_no_float_holds_are_compared_as_they_are():
+    assert alike(10**400, 10**400)
+    assert not alike(10**400, 1.5)

