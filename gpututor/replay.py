@@ -16,6 +16,7 @@ from gpututor.errors import TimelineError
 from gpututor.ledger import Ledger, charge
 from gpututor.ledger.device import SHOWN_BY_NVIDIA_SMI, covered_by
 from gpututor.model import tape_file
+from gpututor.model.clocks import window_of
 from gpututor.model.host import COST_NAMES
 from gpututor.model.queue import KERNEL_GAP_NS, LAUNCH_LATENCY_NS
 from gpututor.model.tape import Tape
@@ -128,6 +129,26 @@ def play_file(path: Path, machine: Machine, steps: tuple[int, int] | None = None
     """
     read_tape(path)
     return _play_file(path, path.stat().st_mtime_ns, SameMachine(machine), steps)
+
+
+@lru_cache(maxsize=512)
+def _step_ns(path: Path, changed_ns: int, on: SameMachine) -> float:
+    tape = _read(path, changed_ns)
+    with uncollected():
+        window_ns = window_of(tape, on.machine)
+    if not tape.n_steps:
+        raise TimelineError("the run has no steps, so there is no time of a step")
+    return window_ns / tape.n_steps
+
+
+def step_ns(path: Path, machine: Machine) -> float:
+    """Mean wall time of a step of the run in this file, in nanoseconds: `play_file(…).step_ns`, some times as quick.
+
+    Raises:
+        TimelineError: the file is gone or damaged, or the run has no steps.
+    """
+    read_tape(path)
+    return _step_ns(path, path.stat().st_mtime_ns, SameMachine(machine))
 
 
 def with_card(machine: Machine, card: Card) -> Machine:

@@ -18,9 +18,11 @@ def in_one_of_three(test: Callable[[], None]) -> Callable[[], None]:
     def tried() -> None:
         for left in reversed(range(TRIES)):
             try:
-                return test()
+                test()
             except AssertionError:
                 if not left:
                     raise
+            else:
+                return
 
     return tried

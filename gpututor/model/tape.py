@@ -35,7 +35,7 @@ from gpututor.model.lanes import AUTOGRAD, MAIN
 from gpututor.model.marks import LAUNCH_BLOCKING, BeginPause, EndPause, LaunchBlocking, MarkEntry, one_by_one
 from gpututor.model.priced import PricedGraph, PricedOp
 from gpututor.model.queue import Queue
-from gpututor.model.spec import HostKind
+from gpututor.model.spec import HostKind, KernelSpec
 from gpututor.model.what_if import AS_IT_IS, WhatIf
 from gpututor.timeline import Activity, KernelWork, Label, Origin, Span, Timeline
 

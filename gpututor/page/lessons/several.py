@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from gpututor.links import wiring
 from gpututor.model.collectives import Team, exchange_ns
 from gpututor.model.exchange import RanksExchange
 from gpututor.page.kept import Kept
-from gpututor.replay import Played, SameMachine, play_file, read_tape
+from gpututor.replay import Played, play_file, read_tape, step_ns
 from gpututor.text import duration
 from gpututor.timeline import Label, Origin
 
@@ -44,12 +43,6 @@ def boxes(card: Machine) -> dict[str, Machine]:
         usual = replace(usual, joined_by=WITHOUT_NVLINK)
     found[PCIE] = replace(usual, name=f"one box of {MOST}, PCIe")
     return {**found, ETHERNET: alone}
-
-
-@lru_cache(maxsize=512)
-def step_of_ns(path: Path, changed_ns: int, on: SameMachine) -> float:
-    """Nanoseconds of a step of the run in this file, which was last changed then."""
-    return play_file(path, on.machine).step_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +76,7 @@ class Several:
         """Nanoseconds of a step; None where it wasn't run, or one process would need cards of several boxes."""
         if not self.has(key) or (key.startswith(("dp-", "learn-dp")) and link == ETHERNET):
             return None
-        path = self.tapes[key]
-        return step_of_ns(path, path.stat().st_mtime_ns, SameMachine(self.machine(key, link)))
+        return step_ns(self.tapes[key], self.machine(key, link))
 
     def label(self, what: str) -> Label:
         """What a figure must say that shows several variants."""

@@ -7,9 +7,9 @@ from dataclasses import replace
 from gpututor.cards import Machine
 from gpututor.lookup import machine_named
 from gpututor.model.exchange import RanksExchange
-from gpututor.page.lessons.several import ETHERNET, NVLINK, WITHOUT_NVLINK, Several, boxes, step_of_ns
+from gpututor.page.lessons.several import ETHERNET, NVLINK, WITHOUT_NVLINK, Several, boxes
 from gpututor.references import Reference, reference
-from gpututor.replay import SameMachine, read_tape
+from gpututor.replay import read_tape, step_ns
 
 
 def threads(found: Several) -> list[tuple[Reference, float | None]]:
@@ -42,7 +42,7 @@ def threads(found: Several) -> list[tuple[Reference, float | None]]:
 def _ns(found: Several, key: str, on: Machine) -> float:
     alone = on if found.told[key]["x"] != 1 else replace(on, n_cards=1)
     path = found.tapes[key]
-    return step_of_ns(path, path.stat().st_mtime_ns, SameMachine(alone))
+    return step_ns(path, alone)
 
 
 def _exchanged(found: Several, key: str) -> int:
