@@ -3,7 +3,7 @@
     python -m tools.fuzz_traces --minutes 30 [FILE …]
 
 Bytes are flipped, cut out, doubled and moved; fields of records are removed, retyped and set to odd values; files are
-packed, cut and joined. Whatever comes of it must end in a report or a `TimelineError`, within 20 seconds and 3 GiB. What
+packed, cut and joined. Whatever comes of it must end in a report or a `TimelineError`, in 20 seconds and 3 GiB. What
 does not is kept under the name that is printed, and the status is 1.
 """
 
