@@ -13,6 +13,13 @@ from gpututor.page.alone import alone, without_links
 from gpututor.page.parts import escape
 from gpututor.text import duration, percent
 
+STYLE = """
+.windows { overflow-x: auto }
+.windows table { border-collapse: collapse; font-size: .95rem }
+.windows th, .windows td { padding: .25rem 1.2rem .25rem 0; text-align: right }
+.windows th { color: var(--gt-soft); font-weight: 400 }
+.windows :is(th, td):first-child { text-align: left }
+"""
 HEADS = ("window", "length", "busy", "idle", "communication", "idle in the loader")
 
 
@@ -20,7 +27,7 @@ def page(several: Sequence[Explained], preface: Sequence[str] = ()) -> str:
     """The whole file; several traces (ranks, or before and after) stand one after the other behind the preface."""
     body = "".join(f'<p class="gt gt-lead">{escape(sentence)}</p>' for sentence in preface)
     body += "".join(part for one in several for part in parts(one))
-    return alone(f"{several[0].name}: where the GPU's time goes", body)
+    return alone(f"{several[0].name}: where the GPU's time goes", body, STYLE)
 
 
 def parts(one: Explained) -> Iterator[str]:
@@ -51,7 +58,7 @@ def _windows(one: Explained) -> str:
         for name, long, *shares in windows_rows(one)
     )
     note = f'<p class="gt-note">The two windows differ: {escape(one.disagreement)}.</p>' if one.disagreement else ""
-    return f'<div class="gt-scroll"><table class="gt-table"><tr>{head}</tr>{told}</table></div>{note}'
+    return f'<div class="windows"><table><tr>{head}</tr>{told}</table></div>{note}'
 
 
 def _strip(one: Explained) -> str:
