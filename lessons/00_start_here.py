@@ -24,6 +24,7 @@ with app.setup(hide_code=True):
 
     from gpututor import page as gt
     from gpututor.cards import DEFAULT_MACHINE, machine
+    from gpututor.explain.on_page import trace_control, trace_panel
     from gpututor.ledger import rows
     from gpututor.measure.nvml import find_gpus
     from gpututor.paths import data_dir
@@ -146,6 +147,24 @@ def ledger_map(done, kept, own_tape):
         )
 
     gt.shown(_figure)
+    return
+
+
+@app.cell(hide_code=True)
+def trace_text():
+    trace = trace_control()
+    _said = mo.md("""
+    ## Your own trace
+
+    You have a file of torch.profiler? Drop it here, and read where its time went and what to change.
+    """)
+    gt.told(_said, trace)
+    return (trace,)
+
+
+@app.cell(hide_code=True)
+def trace_says(trace):
+    trace_panel(trace.value)
     return
 
 

@@ -37,7 +37,7 @@ def parts(one: Explained) -> Iterator[str]:
     yield f'<header class="gt gt-head"><h1>{escape(one.name)}</h1><p class="gt-lead">{escape(title)}</p>{told}</header>'
     yield gauges(one.window.ledger).text
     yield _section("Where the time goes", waterfall(rows(one.window.ledger)))
-    yield _strip(one)
+    yield _section("One step" if one.window.timeline.steps else "The whole trace", strip(one))
     yield _section("What to change", without_links(findings(one.findings).text))
     yield _section("The two windows", _windows(one))
     sentences = [classes_said(one), cores_said(one), *(f"Lost: {loss}." for loss in one.timeline.losses)]
@@ -61,11 +61,10 @@ def _windows(one: Explained) -> str:
     return f'<div class="windows"><table><tr>{head}</tr>{told}</table></div>{note}'
 
 
-def _strip(one: Explained) -> str:
+def strip(one: Explained) -> str:
     """One step in the middle as a picture; the whole window where there are no steps."""
     timeline = one.window.timeline
     shown = timeline.step(len(timeline.steps) // 2) if timeline.steps else timeline
     idle = waits(shown, one.device)
     line = source_line(shown.label, duration(shown.duration_ns))
-    what = "One step" if timeline.steps else "The whole trace"
-    return _section(what, f'<p class="gt-note">{line}</p>{legend_of(idle)}{strip_svg(shown, idle, height_px=72)}')
+    return f'<div class="gt"><p class="gt-note">{line}</p>{legend_of(idle)}{strip_svg(shown, idle, height_px=72)}</div>'
