@@ -276,8 +276,12 @@ def test_a_run_can_be_stopped_half_way_and_the_page_lives_on(walked):
     assert "Traceback" not in walked.server.log
 
 
-MARIMOS = re.compile(r"radix|cm-content|cm-scroller|opacity-80|marimo-cell|published|sm:pt-8|output block|^<span>Back<")
-"""Parts of the page that marimo draws: its menu button, its editor, its link back, the frames of its cells."""
+MARIMOS = re.compile(
+    r"radix|cm-content|cm-scroller|opacity-80|marimo-cell|published|sm:pt-8|output block|^<span>Back<"
+    r'|tabindex="-1" type="file"'
+)
+"""Parts of the page that marimo draws: its menu button, its editor, its link back, the frames of its cells, and the
+hidden input of the place where files are dropped."""
 
 
 def hurdles(page: Visit) -> list[str]:
