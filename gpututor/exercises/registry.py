@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpututor.errors import ExerciseNotKnown
-from gpututor.exercises import ex01, ex02, ex03, ex04, ex05, ex06, ex07, ex08, ex09, ex10, ex11, ex12, ex16
+from gpututor.exercises import ex01, ex02, ex03, ex04, ex05, ex06, ex07, ex08, ex09, ex10, ex11, ex12, ex16, ex19
 from gpututor.exercises.form import Exercise
 
 EXERCISES: tuple[Exercise, ...] = (
@@ -34,6 +34,8 @@ EXERCISES: tuple[Exercise, ...] = (
     ex12.FEW,
     ex16.RARELY,
     ex16.ONCE,
+    ex19.RAISED,
+    ex19.PRICED,
 )
 
 
