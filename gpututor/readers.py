@@ -37,6 +37,11 @@ def learner(asked: str) -> str:
     return asked if known is None else known.id
 
 
+def in_a_class() -> bool:
+    """Whether a server for a class knows who reads this page."""
+    return _tell() is not None
+
+
 def teaches(asked: bool) -> bool:
     """Whether notes for instructors are shown: `asked`, but for readers whom a server knows only to who teaches."""
     known = _tell()

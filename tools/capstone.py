@@ -30,11 +30,11 @@ OURS = Choices(
     launch=Launch.GRAPH,
     rule=Rule.ADAM,
     update=Way.FUSED,
-    rate=0.003,
+    rate=0.005,
     schedule=Schedule.CONSTANT,
     reading=Reading.RARELY,
+    most=5_000,
 )
-OURS_MOST = 12_000
 
 
 def the_mystery_job(n: int = N_SENTENCES) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def ours(out: Path) -> None:
     """Train our solution, and keep its tapes with the mystery job's."""
     with tempfile.TemporaryDirectory() as place:
         progress = Progress(results_dir=Path(place))
-        made = capstone.run(progress, choices=OURS.as_data(), most_sentences=OURS_MOST)
+        made = capstone.run(progress, choices=OURS.as_data())
         for file in made["tapes"].values():
             shutil.copy(Path(place) / file, out / file)
     write(out / "ours.json", made)

@@ -66,7 +66,7 @@ CHECKS = (
     f"then, takes at most a {A_HUNDREDTH}th",
 )
 SHARES = (0.4, 0.3, 0.15, 0.15)
-STARTER = f'''import random
+STARTER = f"""import random
 import torch
 from torch.nn import functional as F
 
@@ -95,7 +95,7 @@ def {FUNCTION}(encoder, decoder, french, english, n_french, n_english):
         loss.backward()
         sgd.step()
         print(loss.item() / n_english[k])
-'''
+"""
 
 
 @lru_cache(maxsize=8)
@@ -122,7 +122,11 @@ def _shapes(n_french: int, n_english: int) -> dict[str, tuple[int, ...]]:
     words = {"encoder": n_french, "decoder": n_english}
     shapes: dict[str, tuple[int, ...]] = {}
     for half, n in words.items():
-        gates = {f"{half}.gru.{name}_{of}_l0": (3 * h, h)[: 2 - (name == "bias")] for name in ("weight", "bias") for of in ("ih", "hh")}
+        gates = {
+            f"{half}.gru.{name}_{of}_l0": (3 * h, h)[: 2 - (name == "bias")]
+            for name in ("weight", "bias")
+            for of in ("ih", "hh")
+        }
         shapes |= {f"{half}.embedding.weight": (n, h), **gates}
     shapes |= {"decoder.attn.weight": (places, 2 * h), "decoder.attn.bias": (places,)}
     shapes |= {"decoder.attn_combine.weight": (h, 2 * h), "decoder.attn_combine.bias": (h,)}

@@ -34,7 +34,6 @@ WHAT = "lesson 19, the mystery job raised"
 MYSTERY, YOURS, YOUR_START = "mystery", "yours", "yours-start"
 N_HELD_OUT = 128
 N_MYSTERY = 24  # of its sentences, for its step; its whole training is kept in data/capstone
-MOST_SENTENCES = 2_500  # then an attempt is given up: the mystery job needed as many
 LOOK_EVERY = 256  # sentences
 N_KEPT = 6
 ASKED = Choices(batch=64)
@@ -101,7 +100,6 @@ def run(
     choices: Mapping[str, Any] | None = None,
     machine: str = sweeps.MACHINE,
     n_mystery: int = N_MYSTERY,
-    most_sentences: int = MOST_SENTENCES,
     target: float | None = None,
     seed: int = 0,
 ) -> dict[str, Any]:
@@ -121,12 +119,12 @@ def run(
     tapes: dict[str, str] = {}
     data = {"what": WHAT, "machine": machine, "torch": torch.__version__, "target": wanted, "clock": "virtual"}
     data |= {"points": points, "tapes": tapes}
-    n_all = n_mystery + -(-most_sentences // chosen.batch)
+    n_all = n_mystery + -(-chosen.most // chosen.batch)
     first = _Attempt(progress, machine, MYSTERY, 0, n_all, data)
     points.append(first.mystery(n_mystery, seed))
     first.save(tapes)
     second = _Attempt(progress, machine, YOURS, n_mystery, n_all, data)
-    points.append(second.train(chosen, most_sentences, wanted, seed))
+    points.append(second.train(chosen, wanted, seed))
     second.save(tapes)
     return data
 
@@ -159,7 +157,7 @@ class _Attempt:
             told |= {"n_steps": n_steps, "n_seen": n_steps, "run_ns": sim.host_ns}
         return told
 
-    def train(self, chosen: Choices, most: int, target: float, seed: int) -> dict[str, Any]:
+    def train(self, chosen: Choices, target: float, seed: int) -> dict[str, Any]:
         """The attempt; a stopped one hands back how far it came."""
         from gpututor.simgpu import simulated_gpu
 
@@ -177,7 +175,7 @@ class _Attempt:
             _wait(sim)
             began_ns = sim.host_ns
             try:
-                self._until(sim, job, told, most, target, split.held_out)
+                self._until(sim, job, told, target, split.held_out)
             except Stopped:
                 told["stopped"] = True
             _wait(sim)
@@ -186,15 +184,15 @@ class _Attempt:
             told["memory_bytes"] = sim.memory.peak_bytes
         return told
 
-    def _until(self, sim: Session, job: Raised, told: dict[str, Any], most: int, target: float, unseen: Rows) -> None:
+    def _until(self, sim: Session, job: Raised, told: dict[str, Any], target: float, unseen: Rows) -> None:
         """Train until the held-out loss is at the target, or so many sentences were seen."""
         looked, chosen, began_ns = 0, job.choices, sim.host_ns
         losses: list[Any] = []
         every = 1 if chosen.reading.name == "ALWAYS" else 20
-        while job.n_seen < most and not told["reached"]:
+        while job.n_seen < chosen.most and not told["reached"]:
             self._step(sim, chosen.batch, lambda: _trained(job, losses, every), lambda: not job.captured)
             told["n_steps"] += 1
-            if job.n_seen - looked >= LOOK_EVERY or job.n_seen >= most:
+            if job.n_seen - looked >= LOOK_EVERY or job.n_seen >= chosen.most:
                 looked = job.n_seen
                 loss = loss_of(weights_of(job), unseen)
                 took_ns = max(sim.host_ns, *sim.player.queue.stream_ns) - began_ns  # the card may be behind
@@ -236,12 +234,19 @@ class _Attempt:
         from gpututor.model import tape_file
         from gpututor.model.tape import EndRun, Sync, Tape
 
+        if not self.usual:  # it ended before its first usual step
+            self.usual, self.start, n_steps, self.n_start = [self.start], [], self.n_start, 0
+        else:
+            n_steps = len(self.usual)
         last = [entry for entries in self.usual for entry in entries]
         for key, entries in ((self.key, last), (f"{self.key}-start", self.start)):
             if entries:
                 tapes[key] = f"{key}.tape.gz"
-                n = len(self.usual) if key == self.key else self.n_start
-                tape_file.save(Tape(key, [*entries, Sync("synchronize"), EndRun()], [None] * n), self.progress.results_dir / tapes[key])
+                n = n_steps if key == self.key else self.n_start
+                tape_file.save(
+                    Tape(key, [*entries, Sync("synchronize"), EndRun()], [None] * n),
+                    self.progress.results_dir / tapes[key],
+                )
 
 
 def _trained(job: Raised, losses: list[Any], every: int) -> None:

@@ -59,7 +59,9 @@ class Raised:
         ExperimentError: these choices can't go together.
     """
 
-    def __init__(self, device: torch.device, choices: Choices, rows: Rows, *, hidden: int = HIDDEN, seed: int = 0) -> None:
+    def __init__(
+        self, device: torch.device, choices: Choices, rows: Rows, *, hidden: int = HIDDEN, seed: int = 0
+    ) -> None:
         import torch
 
         from gpututor.jobs.seq2seq import AttentionDecoder, Encoder

@@ -64,7 +64,7 @@ WARM_UP_STEPS = 20
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """One way to train the translator. The usual ones are the tutorial's."""
+    """One way to train the translator, and after how many sentences it is given up. The usual ones are the tutorial's."""
 
     batch: int = 1
     lengths: Lengths = Lengths.MIXED
@@ -76,6 +76,7 @@ class Choices:
     schedule: Schedule = Schedule.CONSTANT
     reading: Reading = Reading.ALWAYS
     bits: Bits = Bits.FP32
+    most: int = MOST[0]
 
     def as_data(self) -> dict[str, Any]:
         """As JSON data: the names of what was chosen."""

@@ -29,6 +29,7 @@ from gpututor.jobs.tutorial import (
     TEACHER_FORCING,
 )
 
+
 class Encoder(nn.Module):
     """Reads one word and carries a hidden state on to the next."""
 
