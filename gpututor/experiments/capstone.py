@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from gpututor.experiments import sweeps
@@ -47,8 +47,10 @@ def folder() -> Any:
 
 @lru_cache(maxsize=1)
 def mystery() -> Mapping[str, Any]:
-    """The mystery job's whole training, as `tools/capstone.py` noted it: "target", "n_sentences", "held_out", pairs of
-    sentences and loss, and its first "losses"."""
+    """The mystery job's whole training, as `tools/capstone.py` noted it.
+
+    Gives "target", "n_sentences", "held_out", which are pairs of sentences and loss, and its first "losses".
+    """
     told: Mapping[str, Any] = json.loads((folder() / "mystery.json").read_text("ascii"))
     return told
 
@@ -74,12 +76,12 @@ def sentences(seed: int = 0) -> Sentences:
 
 def weights_of(job: Raised | Seq2SeqJob) -> Weights:
     """The weights as numbers, read beside the clock."""
-    halves = (("encoder", job.encoder), ("decoder", job.decoder))
-    return {
-        f"{half}.{name}": (each.detach().cpu() if getattr(each, "host", None) is None else each.host).numpy()
-        for half, module in halves
-        for name, each in module.named_parameters()
-    }
+    found = {}
+    for half, module in (("encoder", job.encoder), ("decoder", job.decoder)):
+        for name, each in module.named_parameters():
+            host = getattr(each, "host", None)  # the simulated card's numbers, without a copy on its clock
+            found[f"{half}.{name}"] = (each.detach().cpu() if host is None else host).numpy()
+    return found
 
 
 def the_mystery_job(device: Any, seed: int = 0) -> Seq2SeqJob:
@@ -152,7 +154,7 @@ class _Attempt:
             job = the_mystery_job("simgpu", seed)
             job.prepare(n_steps)
             for k in range(n_steps):
-                self._step(sim, 1, lambda k=k: told["losses"].append(job.step(k)), usual=lambda: True, n_kept=n_steps)
+                self._step(sim, 1, partial(_noted, job, k, told["losses"]), usual=lambda: True, n_kept=n_steps)
                 self.progress.tick(self.n_before + k + 1, self.n_all, "the mystery job")
             told |= {"n_steps": n_steps, "n_seen": n_steps, "run_ns": sim.host_ns}
         return told
@@ -255,6 +257,10 @@ def _trained(job: Raised, losses: list[Any], every: int) -> None:
     losses.append(loss.item() / words if len(losses) % every == 0 else None)
 
 
+def _noted(job: Seq2SeqJob, k: int, losses: list[float]) -> None:
+    losses.append(job.step(k))
+
+
 def _wait(sim: Session) -> None:
     from gpututor.model.tape import Sync
 
@@ -278,7 +284,7 @@ class _Measured:
 
 
 def measure(progress: Progress, *, device: str = "cuda", choices: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Some steps of the mystery job and of the attempt on this computer's GPU; on a processor without graphs and fp16."""
+    """Some steps of both on this computer's GPU; on a processor, which has no graphs, without graphs and fp16."""
     chosen = ASKED if choices is None else Choices.from_data(choices)
     if device == "cpu":
         chosen = replace(chosen, launch=Launch.EAGER, bits=Bits.FP32)

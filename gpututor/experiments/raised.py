@@ -82,14 +82,15 @@ class Raised:
         self.optimizer = _optimizer(choices, self.parameters, device)
         self.scaler = torch.amp.GradScaler(device.type, enabled=choices.bits is Bits.FP16)
         self.n_seen, self.captured, self._n_steps, self._seed = 0, False, 0, seed
-        self._passes, self._n_passes = [], 0
+        self._passes: list[list[int]] = []
+        self._n_passes = self._at = 0
         self._order: Any = None
         self._graphs: dict[int, tuple[Any, tuple[Tensor, ...], Tensor]] = {}
 
     # --- a step ------------------------------------------------------------------------------------------------------
 
     def __call__(self) -> tuple[Tensor, float]:
-        """Train the next batch: its summed loss over its sentences' number, left on the device, and words a sentence."""
+        """Train the next batch: a sentence's summed loss, in the mean and left on the device, and words a sentence."""
         picked, at = self._next()
         length = int(self.rows.n_english[picked].max())
         places = MAX_LENGTH if self.choices.launch is Launch.GRAPH else int(self.rows.n_french[picked].max())
@@ -144,7 +145,7 @@ class Raised:
         forward = self._whole if self.choices.layers is Layers.WHOLE else self._words
         with format_:
             loss = forward(*batch)
-        self.scaler.scale(loss).backward()  # type: ignore[no-untyped-call]  # torch leaves it without annotations
+        self.scaler.scale(loss).backward()
         self.scaler.step(self.optimizer)
         self.scaler.update()
         return loss.detach()

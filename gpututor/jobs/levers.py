@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from enum import Enum
@@ -64,7 +65,7 @@ WARM_UP_STEPS = 20
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """One way to train the translator, and after how many sentences it is given up. The usual ones are the tutorial's."""
+    """One way to train the translator, and the sentences after which it is given up; as usual, the tutorial's."""
 
     batch: int = 1
     lengths: Lengths = Lengths.MIXED
@@ -101,7 +102,7 @@ class Choices:
         """The rate of step k. Source of the falling one: Vaswani and others 2017, section 5.3."""
         if self.schedule is Schedule.CONSTANT:
             return self.rate
-        return self.rate * min((k + 1) / WARM_UP_STEPS, (WARM_UP_STEPS / (k + 1)) ** 0.5)
+        return self.rate * min((k + 1) / WARM_UP_STEPS, math.sqrt(WARM_UP_STEPS / (k + 1)))
 
     @property
     def clash(self) -> str:

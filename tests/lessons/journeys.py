@@ -256,6 +256,24 @@ JOURNEYS = (
         ("curve", "timeline", "ways", "learning"),
         ("N_STEPS = 64", "N_STEPS = 16"),
     ),
+    Journey(
+        "19_from_25_to_80.py",
+        "a fifth to a half",
+        (
+            Control(
+                "machine", select("verdict", "T4 (g4dn.xlarge)"), "learning", select("verdict", "V100 (p3.2xlarge)")
+            ),
+            Control(
+                "training of the timeline", choose("timeline_head", nth=0), "timeline", choose("timeline_head", nth=1)
+            ),
+            Control("window of the timeline", press("timeline_head", "ArrowLeft", nth=1), "timeline"),
+        ),
+        ("timeline", "learning"),
+        (
+            '{"choices": levers.value})\n    return (buttons,)',
+            '{"choices": {**levers.value, "most": 256}})\n    return (buttons,)',
+        ),
+    ),
 )
 
 

@@ -90,7 +90,7 @@ def said(chosen: Choices) -> str:
     """What differs from the tutorial, in a few words."""
     usual = Choices()
     parts = []
-    for name, (label, _) in LEVERS.items():
+    for name in LEVERS:
         value = getattr(chosen, name)
         if value == getattr(usual, name) or name == "most":
             continue
@@ -128,8 +128,8 @@ def side_by_side(found: Raising, on: object) -> mo.Html | None:
         label_of(found.mystery, "both trainings"),
         on,
         table("Training", titles, body),
-        note="Busy is the share of time with a kernel running: in usual steps, and with warming up and capturing. Looking "
-        "at the unseen sentences is left out of the time.",
+        note="Busy is the share of time with a kernel running: in usual steps, and with warming up and capturing. "
+        "Looking at the unseen sentences is left out of the time.",
         wide=True,
     )
 
