@@ -78,6 +78,7 @@ EXPERIMENTS = (
             (11, "fewer-bits", "three networks in fp32, TF32, fp16 and bf16", "fewer_bits", ""),
             (12, "optimizers", "updates in three ways, rows of a table, and ResNet-50", "optimizers", ""),
             (16, "several-cards", "a small network in one process and in two", "several_cards", ""),
+            (19, "capstone", "the mystery job, and with more sentences a step", "capstone", ""),
         )
     ),
 )
