@@ -148,7 +148,7 @@ def goal(rented):
 
     The mystery job took {_known["n_sentences"]:,} sentences to a loss of {rented.target:.2f}, and
     {duration(rented.mystery.run_ns)}. Be there with a card that is busy for {percent(RAISED_SHARE)}, and cheaper.
-    The levers stand beside the button above; each was a lesson. Choose, train, and come back here. A run ends when it
+    The levers stand in the card above; each was a lesson. Choose, train, and come back here. A run ends when it
     is there, or when it has seen the sentences that you allow.
     """)
     return (on,)
@@ -212,7 +212,7 @@ def which_control(found):
         {"the mystery job": MYSTERY, **({"yours": YOURS} if found.yours else {})},
         value="yours" if found.yours else "the mystery job",
         inline=True,
-        label="One step of",
+        label="Steps of",
     )
     return (which,)
 
@@ -220,7 +220,8 @@ def which_control(found):
 @app.cell(hide_code=True)
 def one_step(found, kept, which):
     played = play_file(kept.tapes[which.value], found.mystery.machine)
-    close = gt.close_up(played)
+    # in a graph the host runs ahead, so one step of it is not one step of the card
+    close = gt.close_up(played, whole=which.value == YOURS)
     view = close.view_control()
     return close, view
 
@@ -228,7 +229,7 @@ def one_step(found, kept, which):
 @app.cell(hide_code=True)
 def timeline_head(close, view, which):
     window = close.window_control(view.value)
-    close.head("One step", which, view, window)
+    close.head("Usual steps, closely", which, view, window)
     return (window,)
 
 

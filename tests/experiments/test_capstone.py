@@ -54,9 +54,9 @@ def test_whole_sentences_teach_what_word_by_word_does(batch, monkeypatch):
     assert differ(words, trained(Choices(batch=batch, rate=0.05, layers=Layers.WHOLE))) < 1e-5
 
 
-@pytest.mark.parametrize("lengths", Lengths)
-def test_a_graph_teaches_what_the_same_kernels_do_one_by_one(lengths):
-    plain = Choices(batch=8, lengths=lengths, layers=Layers.WHOLE, rule=Rule.ADAM, update=Way.FUSED, rate=0.01)
+@pytest.mark.parametrize(("lengths", "bits"), [(each, Bits.FP32) for each in Lengths] + [(Lengths.MIXED, Bits.FP16)])
+def test_a_graph_teaches_what_the_same_kernels_do_one_by_one(lengths, bits):
+    plain = Choices(8, lengths, Layers.WHOLE, rule=Rule.ADAM, update=Way.FUSED, rate=0.01, bits=bits)
     found = []
     for launch in Launch:
         with simulated_gpu("p3.2xlarge"):

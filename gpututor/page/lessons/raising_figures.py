@@ -46,7 +46,7 @@ LEVERS: dict[str, tuple[str, Sequence[Any]]] = {
     "rule": ("optimizer", RULES),
     "update": ("its update is", tuple(Way)),
     "rate": ("learning rate", RATES),
-    "schedule": ("which", tuple(Schedule)),
+    "schedule": ("and that rate", tuple(Schedule)),
     "reading": ("the loss is read", tuple(Reading)),
     "bits": ("products in", tuple(Bits)),
     "most": ("give up after, sentences", MOST),
@@ -80,10 +80,10 @@ def levers_controls(store: Store) -> mo.ui.dictionary:
 def levers_shown(levers: mo.ui.dictionary) -> mo.Html:
     """The levers, and why these choices can't go together, where they can't."""
     cells = "".join(f"<div>{markup(levers[name])}</div>" for name in LEVERS)
-    grid = "display:grid;grid-template-columns:repeat(auto-fill,minmax(15rem,1fr));gap:.3rem 1.2rem"
+    grid = "display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,16rem),1fr));gap:.3rem 1.2rem"
     clash = Choices.from_data(levers.value).clash
     told = f'<p class="gt-note" role="status">{escape(clash)}</p>' if clash else ""
-    return html(f'<div style="{grid}">{cells}</div>{told}')
+    return html(f'<div style="{grid};width:36rem;max-width:100%">{cells}</div>{told}')
 
 
 def said(chosen: Choices) -> str:
