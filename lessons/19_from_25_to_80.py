@@ -283,18 +283,18 @@ def tried(rented):
 @app.cell(hide_code=True)
 def exercise_controls(found, kept, on):
     mo.stop(not found.mystery)
-    case_1 = ex19.case_raised(on.value)
-    case_2 = figures.priced_case(found, kept)
-    code, check_code = flow.answer_controls(ex19.RAISED, case_1)
-    price, check_price = flow.answer_controls(ex19.PRICED, case_2)
+    case_1 = figures.priced_case(found, kept)
+    case_2 = ex19.case_raised(on.value)
+    price, check_price = flow.answer_controls(ex19.PRICED, case_1)
+    code, check_code = flow.answer_controls(ex19.RAISED, case_2)
     return case_1, case_2, check_code, check_price, code, price
 
 
 @app.cell(hide_code=True)
 def exercises(case_1, case_2, check_code, check_price, code, price):
     gt.told(
-        flow.exercise_card(ex19.RAISED, code, check_code, case_1),
-        flow.exercise_card(ex19.PRICED, price, check_price, case_2),
+        flow.exercise_card(ex19.PRICED, price, check_price, case_1),
+        flow.exercise_card(ex19.RAISED, code, check_code, case_2),
     )
     return
 

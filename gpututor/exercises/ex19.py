@@ -1,4 +1,4 @@
-"""Exercises of lesson 19: the whole training raised in code, and what an hour of another machine may buy."""
+"""Exercises of lesson 19: what an hour of another machine may buy, and the whole training raised in code."""
 
 from __future__ import annotations
 
@@ -43,12 +43,72 @@ NOTES = (
     "brings; a cheaper card may be the larger step. **Our solution** stands folded at the end of this page, and in "
     "docs/capstone.md, both computed from the run that we kept. **Simulated**: no start of a process, no files, no "
     "check on unseen sentences within the run; a real job pays for all three. **Short of time**: the guess, one "
-    "attempt together, the two ledgers. **Exercise 19.1**: the usual slip is a loop over words that reads each guess; "
-    "the next is a graph whose batch never changes. **19.2**: the usual slip is to divide the wrong way round."
+    "attempt together, the two ledgers. **Exercise 19.2**: the usual slip is a loop over words that reads each guess; "
+    "the next is a graph whose batch never changes. **19.1**: the usual slip is to divide the wrong way round."
 )
 
 
 # --- 19.1 ------------------------------------------------------------------------------------------------------------
+
+
+def case_priced(step_ns: float, here: Machine, there: Machine, there_ns: float) -> dict[str, Any] | None:
+    """The case of 19.1: a step of the reader's attempt here, and what both machines cost an hour.
+
+    `there_ns` is the same step there. None where a machine has no price.
+    """
+    if here.usd_per_hour is None or there.usd_per_hour is None:
+        return None
+    words = {
+        "step": f"{step_ns / 1e6:.3f}{NBSP}ms",
+        "here": here.name,
+        "there": there.name,
+        "usd_here": f"${here.usd_per_hour:.3f}",
+        "usd_there": f"${there.usd_per_hour:.3f}",
+        "tolerance": percent(TOLERANCE),
+    }
+    prices = {"usd_here": here.usd_per_hour, "usd_there": there.usd_per_hour}
+    return {"step_ms": step_ns / 1e6, "there_ms": there_ns / 1e6, **prices, "words": words}
+
+
+def judge_priced(answer: Any, case: Case) -> Judged:
+    """The verdict on a typed time."""
+    step, here, there, really = (case[name] for name in ("step_ms", "usd_here", "usd_there", "there_ms"))
+    right = step * here / there
+    verdict = "so it is the cheaper one for this job" if really < right else "so it is the dearer one for this job"
+    return judge_number(
+        str(answer),
+        right,
+        tolerance_share=TOLERANCE,
+        said=f"An hour there costs {there / here:.2f} of an hour here, so a step may take {here / there:.2f} times as "
+        f"long: {duration(right * 1e6)}. It takes {duration(really * 1e6)}, {verdict}.",
+        slips=(
+            (step * there / here, "That divides the wrong way round: a cheap hour may take longer, not a dear one."),
+            (step, "That is the step as it is. The other machine costs another sum an hour."),
+            (really, "That is how long it does take there; asked is how long it may."),
+            (right * 1e3, "That looks like microseconds taken for milliseconds."),
+            (right / 1e3, "That looks like seconds taken for milliseconds."),
+        ),
+        otherwise="Not that long.",
+        hint=1,
+    )
+
+
+PRICED = Exercise(
+    "19.1",
+    "How slow may a cheap card be?",
+    "number",
+    "A usual step of your attempt takes {step} on {here}, at {usd_here} an hour. {there} is let for {usd_there}. How "
+    "long may the same step take there, before that machine is the dearer one? Within {tolerance} counts as right.",
+    (
+        "What does one step cost here?",
+        "For that sum, how long is the other machine yours?",
+        "The step's time, times this price, divided by the other.",
+    ),
+    judge_priced,
+    unit="ms",
+)
+
+# --- 19.2 ------------------------------------------------------------------------------------------------------------
 
 HARNESS, DATA = "gpututor.exercises.on_card.ex19:run", "gpututor.exercises.on_card.ex19_data:on_card"
 FUNCTION = "train"
@@ -205,7 +265,7 @@ def _of_capture(sentence: str) -> str:
 
 
 def case_raised(machine: str) -> dict[str, Any]:
-    """The case of 19.1: the machine on which the training is priced."""
+    """The case of 19.2: the machine on which the training is priced."""
     return {"machine": machine}
 
 
@@ -214,7 +274,7 @@ def _draw(rng: random.Random) -> Case:
 
 
 RAISED = Exercise(
-    "19.1",
+    "19.2",
     "From 25 to 80",
     "code",
     f"Write `{FUNCTION}` so that a small sister of the mystery job ({HIDDEN} numbers a word, {N_TRAINED:,} sentences) "
@@ -231,64 +291,4 @@ RAISED = Exercise(
     marks=20,
     needs_run=False,
     hidden=_draw,
-)
-
-# --- 19.2 ------------------------------------------------------------------------------------------------------------
-
-
-def case_priced(step_ns: float, here: Machine, there: Machine, there_ns: float) -> dict[str, Any] | None:
-    """The case of 19.2: a step of the reader's attempt here, and what both machines cost an hour.
-
-    `there_ns` is the same step there. None where a machine has no price.
-    """
-    if here.usd_per_hour is None or there.usd_per_hour is None:
-        return None
-    words = {
-        "step": f"{step_ns / 1e6:.3f}{NBSP}ms",
-        "here": here.name,
-        "there": there.name,
-        "usd_here": f"${here.usd_per_hour:.3f}",
-        "usd_there": f"${there.usd_per_hour:.3f}",
-        "tolerance": percent(TOLERANCE),
-    }
-    prices = {"usd_here": here.usd_per_hour, "usd_there": there.usd_per_hour}
-    return {"step_ms": step_ns / 1e6, "there_ms": there_ns / 1e6, **prices, "words": words}
-
-
-def judge_priced(answer: Any, case: Case) -> Judged:
-    """The verdict on a typed time."""
-    step, here, there, really = (case[name] for name in ("step_ms", "usd_here", "usd_there", "there_ms"))
-    right = step * here / there
-    verdict = "so it is the cheaper one for this job" if really < right else "so it is the dearer one for this job"
-    return judge_number(
-        str(answer),
-        right,
-        tolerance_share=TOLERANCE,
-        said=f"An hour there costs {there / here:.2f} of an hour here, so a step may take {here / there:.2f} times as "
-        f"long: {duration(right * 1e6)}. It takes {duration(really * 1e6)}, {verdict}.",
-        slips=(
-            (step * there / here, "That divides the wrong way round: a cheap hour may take longer, not a dear one."),
-            (step, "That is the step as it is. The other machine costs another sum an hour."),
-            (really, "That is how long it does take there; asked is how long it may."),
-            (right * 1e3, "That looks like microseconds taken for milliseconds."),
-            (right / 1e3, "That looks like seconds taken for milliseconds."),
-        ),
-        otherwise="Not that long.",
-        hint=1,
-    )
-
-
-PRICED = Exercise(
-    "19.2",
-    "How slow may a cheap card be?",
-    "number",
-    "A usual step of your attempt takes {step} on {here}, at {usd_here} an hour. {there} is let for {usd_there}. How "
-    "long may the same step take there, before that machine is the dearer one? Within {tolerance} counts as right.",
-    (
-        "What does one step cost here?",
-        "For that sum, how long is the other machine yours?",
-        "The step's time, times this price, divided by the other.",
-    ),
-    judge_priced,
-    unit="ms",
 )

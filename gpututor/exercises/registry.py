@@ -34,8 +34,8 @@ EXERCISES: tuple[Exercise, ...] = (
     ex12.FEW,
     ex16.RARELY,
     ex16.ONCE,
-    ex19.RAISED,
     ex19.PRICED,
+    ex19.RAISED,
 )
 
 

@@ -92,5 +92,5 @@ BY_HEART = {
     "11.2": _stepped(),
     "12.2": _moved(),
     "16.2": _weights("train_step", "model, optimizer, parts", "model.module", ex16.expected_weights()),
-    "19.1": _frequencies(),
+    "19.2": _frequencies(),
 }

@@ -1,4 +1,4 @@
-"""Exercises 19.1 and 19.2: solutions, wrong answers, and what weights are judged by."""
+"""Exercises 19.2 and 19.1: solutions, wrong answers, and what weights are judged by."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def train(encoder, decoder, french, english, n_french, n_english):
 NOT_YET = "def train(encoder, decoder, french, english, n_french, n_english):\n    raise NotImplementedError('soon')\n"
 
 ANSWERS = {
-    "19.1": Answers(
+    "19.2": Answers(
         SOLUTION,
         (
             Wrong(ONE_BY_ONE, "times as cheap as the mystery job", hint=3, earned=0.55),
@@ -109,7 +109,7 @@ ANSWERS = {
             Wrong(NOT_YET, "NotImplementedError"),
         ),
     ),
-    "19.2": Answers(
+    "19.1": Answers(
         lambda case: f"{case['step_ms'] * case['usd_here'] / case['usd_there']:.4g} ms",
         (
             Wrong("0.516", "divides the wrong way round"),  # 3 * 0.526 / 3.06

@@ -62,7 +62,7 @@ def test_a_graph_teaches_what_the_same_kernels_do_one_by_one(lengths, bits):
         with simulated_gpu("p3.2xlarge"):
             found.append(trained(replace(plain, launch=launch), 4, "simgpu"))
 
-    assert differ(*found) < 1e-5
+    assert differ(*found) < (1e-5 if bits is Bits.FP32 else 1e-3)  # places filled up are rounded otherwise
 
 
 def test_the_loss_from_weights_is_torchs_own(monkeypatch):

@@ -1,4 +1,4 @@
-"""Exercise 19.1 in the learner's process: a whole training of a small translator, under CUDA's names."""
+"""Exercise 19.2 in the learner's process: a whole training of a small translator, under CUDA's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exercise 19.1's sentences, the same in the judge and on the card. Which are held out is the judge's secret."""
+"""Exercise 19.2's sentences, the same in the judge and on the card. Which are held out is the judge's secret."""
 
 from __future__ import annotations
 

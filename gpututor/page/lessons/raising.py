@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -205,8 +205,9 @@ def ours_on(on: Machine) -> Raising:
 
 def outcome(store: Store, found: Raising) -> float | None:
     """The busy share of what the lesson asks about: this run's, or that of an earlier run; None before there is one."""
-    if found.yours is not None and found.yours.choices == ASKED and found.yours.looked:
-        store.put(LESSON, "asked", found.yours.busy_share)
+    yours = found.yours
+    if yours is not None and replace(yours.choices, most=ASKED.most) == ASKED and yours.looked:
+        store.put(LESSON, "asked", yours.busy_share)
     told = store.get(LESSON, "asked")
     return float(told) if isinstance(told, int | float) else None
 

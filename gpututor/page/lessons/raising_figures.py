@@ -247,7 +247,7 @@ def name_control(store: Store) -> mo.ui.text:
 
 
 def class_board(store: Store, name: object, in_a_class: bool, *_drawn_by: object) -> mo.Html:
-    """The class's board of exercise 19.1 with the control to be on it; alone, the reader's own best."""
+    """The class's board of exercise 19.2 with the control to be on it; alone, the reader's own best."""
     if not in_a_class:
         mine = leaderboard.cheapest(store, ex19.RAISED)
         text = "Nothing of yours was checked and good enough yet."
@@ -284,7 +284,7 @@ def our_solution() -> mo.Html | None:
 
 
 def priced_case(found: Raising, kept: Kept) -> dict[str, Any] | None:
-    """The case of exercise 19.2: the attempt's step, or the mystery job's, here and on a cheaper machine."""
+    """The case of exercise 19.1: the attempt's step, or the mystery job's, here and on a cheaper machine."""
     if found.mystery is None:
         return None
     tape = kept.tapes[YOURS if found.yours is not None else MYSTERY]
