@@ -43,7 +43,8 @@ class Judged:
     """What came of an answer.
 
     `text` is one sentence: the first miss, or what the right answer means. `theirs` and `ours` are the points of the
-    picture that is shown before it, `hint` the number (from 1) of the hint that would help, where one would.
+    picture that is shown before it, `hint` the number (from 1) of the hint that would help, where one would. `usd` is
+    what the judged work cost, where an exercise is about money and the work is good enough to be compared.
     """
 
     state: State
@@ -52,6 +53,7 @@ class Judged:
     theirs: Points = ()
     ours: Points = ()
     hint: int | None = None
+    usd: float | None = None
 
     @property
     def earned_share(self) -> float:

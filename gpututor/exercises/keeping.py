@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, get_args
 
+from gpututor.exercises import leaderboard
 from gpututor.exercises.form import Case, Check, Exercise, Judged, State
 from gpututor.store import Store
 
@@ -115,6 +116,8 @@ def keep_judged(store: Store, one: Exercise, answer: Any, case: Case, judged: Ju
         "earned": round(one.marks * judged.earned_share, 2),
     }
     store.put(_lesson(one), one.key, told)
+    if judged.usd is not None:
+        leaderboard.keep_cheapest(store, one, case, judged.usd)
 
 
 def kept_judged(store: Values, one: Exercise) -> Kept | None:

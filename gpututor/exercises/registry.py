@@ -22,6 +22,7 @@ from gpututor.exercises import (
     ex16,
     ex17,
     ex18,
+    ex19,
 )
 from gpututor.exercises.form import Exercise
 
@@ -63,6 +64,8 @@ EXERCISES: tuple[Exercise, ...] = (
     ex17.CHEAPEST,
     ex18.WHY,
     ex18.SLOWER,
+    ex19.PRICED,
+    ex19.RAISED,
 )
 
 

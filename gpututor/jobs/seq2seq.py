@@ -10,7 +10,7 @@ Nothing in here knows how it is watched or which device it runs on.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from gpututor.jobs.corpus import Pair, draw, words_of
+from gpututor.jobs.numbering import END, START, numbered
 from gpututor.jobs.tutorial import (
     DROPOUT,
     ENGLISH_WORDS,
@@ -27,8 +28,6 @@ from gpututor.jobs.tutorial import (
     MAX_LENGTH,
     TEACHER_FORCING,
 )
-
-START, END = 0, 1
 
 
 class Encoder(nn.Module):
@@ -73,15 +72,6 @@ class Sentence:
 
     french: Tensor
     english: Tensor
-
-
-def numbered(sentences: Iterable[str]) -> dict[str, int]:
-    """Each word's number, in order of first appearance; 0 and 1 are the start and the end mark."""
-    number: dict[str, int] = {}
-    for sentence in sentences:
-        for word in words_of(sentence):
-            number.setdefault(word, len(number) + 2)
-    return number
 
 
 class Seq2SeqJob:

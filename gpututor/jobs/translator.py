@@ -15,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812 - torch's own habit
 from torch import Tensor, nn
 
 from gpututor.jobs.corpus import Pair, draw, words_of
-from gpututor.jobs.seq2seq import END, START, numbered
+from gpututor.jobs.numbering import END, START, numbered
 from gpututor.jobs.tutorial import DROPOUT, ENGLISH_WORDS, FRENCH_WORDS, LEARNING_RATE
 
 FRENCH_LENGTH, ENGLISH_LENGTH = 6, 6  # words and mark; no other two lengths are as frequent among our sentences

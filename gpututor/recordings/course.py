@@ -82,6 +82,7 @@ EXPERIMENTS = (
             (15, "pauses", "a training step with each switch that was left on", "pauses", ""),
             (16, "several-cards", "a small network in one process and in two", "several_cards", ""),
             (17, "machine-itself", "four jobs, from much arithmetic to a tiny network", "machine_itself", ""),
+            (19, "capstone", "the mystery job, and with more sentences a step", "capstone", ""),
         )
     ),
     LessonExperiment(

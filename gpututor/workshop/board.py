@@ -11,7 +11,9 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from gpututor.exercises.ex19 import RAISED
 from gpututor.exercises.keeping import standing
+from gpututor.exercises.leaderboard import board
 from gpututor.exercises.registry import EXERCISES
 from gpututor.lab.line import InLine
 from gpututor.lab.pool import Lab
@@ -75,12 +77,26 @@ class Told:
         head = "".join(f'<th scope="col">{title}</th>' for title in ("Learner", "Open", "Exercises", "Runs", "Seen"))
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(map(_line, self.rows))}</tbody></table>"
         links = '<p><a href="?file=00_start_here.py&amp;instructor=1">The course with your notes</a></p>'
+        table += _cheapest()
         body = f'<h1>Workshop</h1><p class="soft">{facts}</p><div class="wide">{table}</div>{links}'
         return pages.page("Workshop", body.replace('href="?', 'href="./?'), _renewed())
 
 
 def _renewed() -> str:
     return f'<meta http-equiv="refresh" content="{REFRESH_S}">'
+
+
+def _cheapest() -> str:
+    """Who reached lesson 19's loss for the least, of those who wish to be listed; empty while nobody is."""
+    listed = board(RAISED)
+    lines = "".join(
+        f'<tr><th scope="row">{escape(each.name)}<br><small>{escape(each.learner)}</small></th>'
+        f"<td>${each.cheapest.usd:.6f}</td><td>{escape(each.cheapest.machine)}</td></tr>"
+        for each in listed
+    )
+    head = "".join(f'<th scope="col">{title}</th>' for title in ("Name chosen", "To the loss", "Machine"))
+    title = f"<h2>Exercise {RAISED.number}, the cheapest</h2>"
+    return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>" if listed else ""
 
 
 def _line(row: Row) -> str:

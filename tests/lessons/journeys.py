@@ -319,6 +319,24 @@ JOURNEYS = (
         ("timeline", "why", "watch_it"),
         ('"n_learned": 24, "watch_s": 8.0', '"n_learned": 6, "watch_s": 4.0'),
     ),
+    Journey(
+        "19_from_25_to_80.py",
+        "a fifth to a half",
+        (
+            Control(
+                "machine", select("verdict", "T4 (g4dn.xlarge)"), "learning", select("verdict", "V100 (p3.2xlarge)")
+            ),
+            Control(
+                "training of the timeline", choose("timeline_head", nth=0), "timeline", choose("timeline_head", nth=1)
+            ),
+            Control("window of the timeline", press("timeline_head", "ArrowLeft", nth=1), "timeline"),
+        ),
+        ("timeline", "learning"),
+        (
+            '{"choices": levers.value})\n    return (buttons,)',
+            '{"choices": {**levers.value, "most": 256}})\n    return (buttons,)',
+        ),
+    ),
 )
 
 

@@ -17,6 +17,7 @@ from gpututor.simgpu import rng
 from gpututor.simgpu.autograd import gradients
 from gpututor.simgpu.compiling.fusible import changed_by, tensors_in
 from gpututor.simgpu.dispatch import RESIZING, host_kwargs, on_host
+from gpututor.simgpu.precision import half_softmax
 from gpututor.simgpu.private.tensors import schema_of
 from gpututor.simgpu.tensor import SimTensor
 from gpututor.simgpu.watching import Listener
@@ -172,8 +173,10 @@ def _step_of(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], outs: list[
     targets = [] if schema.is_mutable else [t.host for t in outs]
     drawn = rng.SEEDED in op.tags
 
+    compute = half_softmax.on_the_host(op)
+
     def again() -> None:
-        results = rng.drawn(lambda: op(*hosts, **hosted)) if drawn else op(*hosts, **hosted)
+        results = rng.drawn(lambda: op(*hosts, **hosted)) if drawn else compute(*hosts, **hosted)
         several = results if isinstance(results, list | tuple) else (results,)
         tensors = (r for r in several if isinstance(r, torch.Tensor))
         for target, result in zip(targets, tensors, strict=False):

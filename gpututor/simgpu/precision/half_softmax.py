@@ -49,6 +49,15 @@ def backward(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str,
     return one_kernel(session, op, args, dtype, lambda: op(grad.host, out.host, dim, grad.dtype).to(dtype), (grad, out))
 
 
+def on_the_host(op: Any) -> Any:
+    """What computes this op on the CPU, which has no softmax from halves to float32; any other op is its own."""
+    if op in WHOLE.values():
+        return lambda x, dim, widens: op(x.float() if widens else x, dim, False)
+    if op in (operators.SOFTMAX_BACKWARD, operators.LOG_SOFTMAX_BACKWARD):
+        return lambda grad, out, dim, dtype: op(grad, out, dim, grad.dtype).to(dtype)
+    return op
+
+
 def one_kernel(session: Session, op: Any, args: tuple[Any, ...], dtype: Any, compute: Any, reads: Any) -> SimTensor:
     """The result of `compute` in `dtype`, shaped like the first argument, accounted as one op."""
     source: Form = args[0].form
