@@ -83,7 +83,7 @@ def levers_shown(levers: mo.ui.dictionary) -> mo.Html:
     grid = "display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,16rem),1fr));gap:.3rem 1.2rem"
     clash = Choices.from_data(levers.value).clash
     told = f'<p class="gt-note" role="status">{escape(clash)}</p>' if clash else ""
-    return html(f'<div style="{grid};width:36rem;max-width:100%">{cells}</div>{told}')
+    return html(f'<div style="{grid};width:min(36rem,calc(100vw - 6.5rem))">{cells}</div>{told}')
 
 
 def said(chosen: Choices) -> str:
