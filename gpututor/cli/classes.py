@@ -24,7 +24,7 @@ def class_command() -> None:
 )
 @click.option("--deadline", required=True, help='Such as "2026-12-18 23:59", by the clocks of the time zone.')
 @click.option("--timezone", required=True, help="An IANA name, such as Europe/Berlin.")
-@click.option("--lessons", default="1-10", show_default=True, help='Such as "1-3, 5".')
+@click.option("--lessons", default="all", show_default=True, help='Such as "1-3, 5".')
 @click.option("--late", default="none", show_default=True, help='"10 % a day, 3 days", "none", or "refuse".')
 @click.option("--title", default="", help="What pages and gradebooks call it.")
 @click.option("--json", "as_json", is_flag=True, help="Print folder, title, learners, exercises and due as JSON.")

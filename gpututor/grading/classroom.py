@@ -87,15 +87,17 @@ class Classroom:
 
 
 def lessons_in(text: str) -> tuple[int, ...]:
-    """The lessons in a text such as "1-3, 5".
+    """The lessons in a text such as "1-3, 5"; "all" is every lesson that has exercises.
 
-    >>> lessons_in("1-3, 5")
-    (1, 2, 3, 5)
+    >>> lessons_in("1-3, 5"), len(lessons_in("all")) == len({one.lesson for one in EXERCISES})
+    ((1, 2, 3, 5), True)
 
     Raises:
         ClassDamaged: it can't be read, or names a lesson without exercises.
     """
     known = sorted({one.lesson for one in EXERCISES})
+    if text.strip().casefold() == "all":
+        return tuple(known)
     found: set[int] = set()
     for part in text.split(","):
         ends = re.fullmatch(r"\s*(\d{1,2})\s*(?:[-–]\s*(\d{1,2}))?\s*", part)
@@ -128,7 +130,7 @@ def new(
     roster_file: Path,
     deadline: str,
     timezone: str,
-    lessons: str = "1-10",
+    lessons: str = "all",
     late: str = "",
     title: str = "",
 ) -> Classroom:

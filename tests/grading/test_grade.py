@@ -121,12 +121,15 @@ def test_killed_and_gone_on_with_it_gives_the_same_bytes_and_judges_nothing_twic
 
 def test_ctrl_c_ends_it_soon_and_says_how_to_go_on(place):
     folder, _, _ = place
-    running = subprocess.Popen(command(folder, "stopped"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    while not list((folder / "stopped" / grade.WORK).glob("*.json")):
-        assert running.poll() is None
-        time.sleep(0.02)
-    running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=20)  # a fraction of what is left to judge
+    for k in range(5):  # on a busy machine it may be through before we look
+        out = f"stopped {k}"
+        running = subprocess.Popen(command(folder, out), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        while running.poll() is None and not list((folder / out / grade.WORK).glob("*.json")):
+            time.sleep(0.01)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=60)
+        if running.returncode:
+            break
 
     assert running.returncode == 130
     assert said.decode().strip().endswith("run the same command again to go on.")
