@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gpututor.causes import doubts, waiting, working
 from gpututor.causes.case import Case
-from gpututor.causes.finding import Cause, Confidence, Evidence, Finding, Gain
+from gpututor.causes.finding import Cause, Confidence, Evidence, Finding, Gain, finding_fields
 from gpututor.causes.known import KNOWN, Known, cause_of
 from gpututor.causes.thresholds import Thresholds
 from gpututor.ledger import Ledger, charge
@@ -26,6 +26,7 @@ __all__ = [
     "Thresholds",
     "cause_of",
     "find_causes",
+    "finding_fields",
 ]
 
 RULES = (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal
+from typing import Any, Literal
 
 from gpututor.ledger import Account
 from gpututor.text import duration, percent
@@ -131,3 +131,18 @@ def time(name: str, value_ns: float, text: str) -> Evidence:
 def part(name: str, share: float, text: str) -> Evidence:
     """Evidence that is a share in 0..1; `{}` in `text` becomes the percentage."""
     return Evidence(name, share, "share", text.format(percent(share)))
+
+
+def finding_fields(found: Finding) -> dict[str, Any]:
+    """A finding as plain data."""
+    gain = found.gain
+    return {
+        "cause": found.cause.name.lower(),
+        "account": found.account.name.lower() if found.account else None,
+        "share": found.share,
+        "evidence": [{"name": e.name, "value": e.value, "unit": e.unit, "text": e.text} for e in found.evidence],
+        "change": found.change or None,
+        "gain": {"from_ns": gain.from_ns, "to_ns": gain.to_ns, "per": gain.per} if gain else None,
+        "confidence": found.confidence.words,
+        "lesson": found.lesson,
+    }

@@ -28,9 +28,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpututor.causes import finding_fields
 from gpututor.explain.explained import Explained
 from gpututor.explain.windows import Window
-from gpututor.run.report_json import finding_fields
 
 FORMAT, VERSION = "gpututor-explain", 1
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpututor.causes import Finding
+from gpututor.causes import finding_fields
 from gpututor.expect import Band, Verdicts
 from gpututor.ledger import SHORTEST_PERIOD_S
 from gpututor.run.outcome import Outcome
@@ -135,19 +135,4 @@ def verdict_fields(found: Verdicts | None) -> dict[str, Any] | None:
             }
             for v in found.accounts
         ],
-    }
-
-
-def finding_fields(found: Finding) -> dict[str, Any]:
-    """A finding as plain data."""
-    gain = found.gain
-    return {
-        "cause": found.cause.name.lower(),
-        "account": found.account.name.lower() if found.account else None,
-        "share": found.share,
-        "evidence": [{"name": e.name, "value": e.value, "unit": e.unit, "text": e.text} for e in found.evidence],
-        "change": found.change or None,
-        "gain": {"from_ns": gain.from_ns, "to_ns": gain.to_ns, "per": gain.per} if gain else None,
-        "confidence": found.confidence.words,
-        "lesson": found.lesson,
     }

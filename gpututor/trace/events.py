@@ -12,18 +12,20 @@ import msgspec
 
 from gpututor.errors import TimelineError
 from gpututor.trace.categories import ANOTHER_ACCELERATOR, ON_GPU, ROLE_OF_CATEGORY, Role
-from gpututor.trace.exact import whole_ns
+from gpututor.trace.exact import FURTHEST_NS, whole_ns
 from gpututor.trace.records import NO_ARGS, Args, Record, record_of
 
 LONG_BEFORE_NS = 3_600 * 10**9
 """Our limit: a record that stands at 0 while all others begin an hour later or more has no time of its own."""
 
+FURTHEST_US = FURTHEST_NS // 1000
+SPEAKING = ON_GPU | {Role.CALL}  # whose arguments say something that we read
 MOST_EVENTS = 12_000_000
 """Our limit, against files made to fill the memory: they take some 5 GB. A traced step has thousands."""
 
 
 class Event(msgspec.Struct, gc=False):
-    """One complete event."""
+    """One complete event. `correlation` is the launch number, shared by a call and what it started, if it has one."""
 
     role: Role
     name: str
@@ -32,12 +34,7 @@ class Event(msgspec.Struct, gc=False):
     pid: Any
     tid: Any
     args: Args
-
-    @property
-    def correlation(self) -> int | None:
-        """The launch number, shared by a call and what it started; None where the record has none."""
-        number = self.args.correlation
-        return number if type(number) is int and number > 0 else None
+    correlation: int | None = None
 
     @property
     def place(self) -> tuple[str, str]:
@@ -92,7 +89,9 @@ def _complete(out: Events, record: Record, names: dict[str, str]) -> None:
             if isinstance(category, str) and category.startswith(start):
                 out.another_accelerator = words
         return
-    start_ns, long_ns = whole_ns(record.ts), whole_ns(record.dur)
+    at, long = record.ts, record.dur
+    start_ns = 1000 * at if type(at) is int and abs(at) < FURTHEST_US else whole_ns(at)
+    long_ns = 1000 * long if type(long) is int and abs(long) < FURTHEST_US else whole_ns(long)
     if start_ns is None or long_ns is None:
         out.dropped[f"{role.value} records without a usable time left out"] += 1
     elif long_ns < 0:
@@ -101,8 +100,11 @@ def _complete(out: Events, record: Record, names: dict[str, str]) -> None:
         raise TimelineError(f"there are more than {MOST_EVENTS:,} events in this trace; record fewer steps")
     else:
         name = names.setdefault(name, name) if type(name) is str else "(no name)"
-        args = record.args if record.args and (role in ON_GPU or role is Role.CALL) else NO_ARGS
-        out.events.append(Event(role, name, start_ns, start_ns + long_ns, record.pid, record.tid, args))
+        args, number = NO_ARGS, None
+        if record.args is not None and role in SPEAKING:
+            args, number = record.args, record.args.correlation
+            number = number if type(number) is int and number > 0 else None
+        out.events.append(Event(role, name, start_ns, start_ns + long_ns, record.pid, record.tid, args, number))
 
 
 def _with_times(events: list[Event], dropped: Counter[str]) -> list[Event]:

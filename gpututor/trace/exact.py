@@ -10,8 +10,6 @@ import json
 from decimal import Decimal, InvalidOperation
 from math import isfinite
 
-import msgspec
-
 FURTHEST_NS = 10**19
 """Our limit: 300 years. A number beyond it is damage, not a time."""
 
@@ -34,8 +32,6 @@ def whole_ns(microseconds: object) -> int | None:
     >>> whole_ns("1712195495505543.2"), whole_ns(7), whole_ns("0.0005"), whole_ns("N/A"), whole_ns(None)
     (1712195495505543200, 7000, 0, None, None)
     """
-    if type(microseconds) is msgspec.Raw:
-        return _written(bytes(microseconds))
     if type(microseconds) is int:
         return _bounded(1000 * microseconds)
     if type(microseconds) is float:
@@ -52,14 +48,6 @@ def whole_ns(microseconds: object) -> int | None:
     if not value.is_finite() or value.adjusted() > _DIGITS:
         return None
     return _bounded(int((value * 1000).to_integral_value()))
-
-
-def _written(text: bytes) -> int | None:
-    """As `whole_ns`, of a number as it stands in the file, perhaps in quotes."""
-    head, _, tail = text.partition(b".")
-    if head.isdigit() and len(head) <= _DIGITS and len(tail) <= 3 and (not tail or tail.isdigit()):
-        return 1000 * int(head) + (int((tail + b"000")[:3]) if tail else 0)
-    return whole_ns(text.decode("ascii", "replace").strip('"'))
 
 
 def _bounded(ns: int) -> int | None:

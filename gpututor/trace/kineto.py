@@ -31,6 +31,9 @@ from gpututor.trace.kernels import Sm, sm_of, work_of
 from gpututor.trace.opening import Document, Source, opened
 from gpututor.trace.own import activity_of_mark, told_in, work_in
 
+Works = dict[tuple[object, ...], tuple[Activity, KernelWork]]
+"""What kernels that are told alike are, each worked out once."""
+
 HEADER_VERSIONS = (("cuda_driver_version", "CUDA driver"), ("cuda_runtime_version", "CUDA runtime"))
 
 
@@ -129,13 +132,20 @@ class Lanes:
     thread_names: Mapping[tuple[str, str], str]
     rows: list[Lane] = field(default_factory=list)
     _index: dict[tuple[object, ...], int] = field(default_factory=dict)
+    _threads: dict[tuple[int, int], int] = field(default_factory=dict)  # those with plain numbers, looked up quicker
 
     def host(self, e: Event) -> int:
         """The lane of a host thread."""
+        plain = (e.pid, e.tid) if type(e.pid) is int and type(e.tid) is int else None
+        known = None if plain is None else self._threads.get(plain)
+        if known is not None:
+            return known
         key = ("host", str(e.pid), str(e.tid))
         if key not in self._index:
             name = self.thread_names.get((key[1], key[2])) or f"thread {key[2]}"
             self._add(key, Lane(LaneKind.HOST, name))
+        if plain is not None:
+            self._threads[plain] = self._index[key]
         return self._index[key]
 
     def stream(self, e: Event) -> int:
@@ -181,30 +191,37 @@ def _busiest(events: Sequence[Event]) -> int | None:
 
 def _spans(events: Sequence[Event], lanes: Lanes, sms: Mapping[int | None, Sm], base_ns: int) -> list[Span]:
     started = {e.correlation: e for e in events if e.role in ON_GPU and e.correlation is not None}
-    works: dict[tuple[object, ...], KernelWork] = {}
-    spans = []
+    works: Works = {}
+    by_name: dict[tuple[Role, str], Activity | None] = {}  # all but a driver's calls are told by it
+    unknown, spans = Sm(), []
     for e in events:
         if e.role in ON_GPU:
-            spans.append(_on_gpu(e, lanes, sms.get(device_of(e), Sm()), works, base_ns))
+            spans.append(_on_gpu(e, lanes, sms.get(device_of(e), unknown), works, base_ns))
+            continue
+        number = e.correlation
+        work = None if number is None else started.get(number)
+        if e.role is Role.CALL:
+            activity: Activity | None = _call_activity(e, work)
+        elif (e.role, e.name) in by_name:
+            activity = by_name[e.role, e.name]
         else:
-            activity = _host_activity(e, started)
-            if activity is not None:
-                launch = e.correlation if e.correlation in started else None
-                row = lanes.host(e)
-                spans.append(Span(row, activity, e.name, e.start_ns - base_ns, e.end_ns - base_ns, launch))
+            activity = by_name[e.role, e.name] = _host_activity(e)
+        if activity is not None:
+            launch = None if work is None else number
+            spans.append(Span(lanes.host(e), activity, e.name, e.start_ns - base_ns, e.end_ns - base_ns, launch))
     return spans
 
 
-def _on_gpu(e: Event, lanes: Lanes, sm: Sm, works: dict[tuple[object, ...], KernelWork], base_ns: int) -> Span:
+def _on_gpu(e: Event, lanes: Lanes, sm: Sm, works: Works, base_ns: int) -> Span:
     work: KernelWork | None
     if e.role is Role.KERNEL:
-        activity = Activity.COLLECTIVE if COLLECTIVE.search(e.name) else Activity.KERNEL
         args = e.args
         told = () if args.ours is None else (str(args.ours),)
         key = (e.name, str(args.grid), str(args.block), str(args.registers), str(args.smem_bytes), sm, *told)
-        work = works.get(key)
-        if work is None:
-            work = works[key] = work_in(args) or work_of(e.name, args, sm)
+        if key not in works:
+            activity = Activity.COLLECTIVE if COLLECTIVE.search(e.name) else Activity.KERNEL
+            works[key] = activity, work_in(args) or work_of(e.name, args, sm)
+        activity, work = works[key]
         lane = lanes.stream(e)
     else:
         copied = e.role is Role.COPY
@@ -217,12 +234,9 @@ def _on_gpu(e: Event, lanes: Lanes, sm: Sm, works: dict[tuple[object, ...], Kern
     return Span(lane, activity, e.name, e.start_ns - base_ns, e.end_ns - base_ns, e.correlation, work)
 
 
-def _host_activity(e: Event, started: Mapping[int, Event]) -> Activity | None:
+def _host_activity(e: Event) -> Activity | None:
     if e.role is Role.PYTHON:
         return Activity.PYTHON
-    if e.role is Role.CALL:
-        number = e.correlation
-        return _call_activity(e, None if number is None else started.get(number))
     if is_input_mark(e.name):
         return Activity.INPUT
     if e.name.startswith(OPTIMIZER):

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -33,7 +34,7 @@ MOST_BRACKETS = 5_000  # in what stands behind the events, such as the profiler'
 MOST_TRIES = 16
 """How many places are tried as the end of a record, where one within a record looks the same."""
 
-_RECORDS = msgspec.json.Decoder(list[Record])
+_RECORDS = msgspec.json.Decoder(list[Record], float_hook=str)
 _SPACE = b" \t\r\n"
 
 
@@ -109,13 +110,7 @@ def _begun(document: Document, blocks: Iterator[bytes]) -> Iterable[object]:
         if document.notes or document.mended:
             raise TimelineError(f"{document.name} has no whole record in it: {'; '.join(document.losses)}")
         raise TimelineError(f"{document.name} holds no event at all; did the profiler's active steps ever run?")
-    return _chained(first, rest)
-
-
-def _chained(first: Sequence[object], rest: Iterator[Sequence[object]]) -> Iterator[object]:
-    yield from first
-    for several in rest:
-        yield from several
+    return chain(first, chain.from_iterable(rest))
 
 
 def _cut(

@@ -52,7 +52,13 @@ def work_in(args: Args) -> KernelWork | None:
     told = args.ours
     if not isinstance(told, Mapping) or not told or not set(told) <= _KNOWN:
         return None
-    return KernelWork(**told) if all(_right(name, value) for name, value in told.items()) else None
+    try:  # from a file fractions come as text
+        fields_told: dict[str, Any] = {
+            k: float(v) if isinstance(v, str) and k not in TEXTS else v for k, v in told.items()
+        }
+    except ValueError:
+        return None
+    return KernelWork(**fields_told) if all(_right(name, value) for name, value in fields_told.items()) else None
 
 
 def activity_of_mark(name: str) -> Activity | None:

@@ -27,13 +27,10 @@ class Args(msgspec.Struct, gc=False):
     ours: Any = msgspec.field(default=None, name=OURS)
 
 
-NO_TEXT = msgspec.Raw()
-
-
 class Record(msgspec.Struct, gc=False):
-    """One record. Times are kept as they are written, since a binary fraction can't hold them; see `exact`.
+    """One record. Fractions are kept as text, since a binary one can't hold a time to the nanosecond; see `exact`.
 
-    Of an event that was loaded by somebody else they are what he made of them.
+    In an event that was loaded by somebody else they are what he made of them.
     """
 
     ph: Any = None
@@ -41,8 +38,8 @@ class Record(msgspec.Struct, gc=False):
     name: Any = None
     pid: Any = None
     tid: Any = None
-    ts: msgspec.Raw = NO_TEXT
-    dur: msgspec.Raw = NO_TEXT
+    ts: Any = None
+    dur: Any = None
     id: Any = None
     args: Args | None = None
 

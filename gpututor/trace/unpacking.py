@@ -12,7 +12,7 @@ from gpututor.errors import TimelineError
 LARGEST_BYTES = 2 * 1024**3
 """Our limit on the unpacked size, against files made to fill the memory. A traced step takes some megabytes."""
 
-BLOCK_BYTES = 8 * 1024**2
+BLOCK_BYTES = 1024**2
 GZIP_MAGIC = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
 

@@ -6,7 +6,6 @@ import gzip
 import json
 import random
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -84,7 +83,7 @@ def test_a_record_is_the_same_from_a_file_and_loaded(path):
     (read,) = opened(written(path, json.dumps([item]))).events
     loaded = record_of(item)
 
-    assert (read.args, read.id, read.cat, bytes(read.ts)) == (loaded.args, loaded.id, loaded.cat, b"10")
+    assert read == loaded
 
 
 def test_a_record_without_end_is_refused_before_it_fills_the_memory(path, monkeypatch):
@@ -193,5 +192,4 @@ def test_blocks_are_of_the_size_that_was_said(path):
 def test_times_are_kept_as_they_are_written(path):
     (record,) = opened(written(path, '[{"ph": "X", "ts": 1712195495505543.201, "dur": "1.5"}]')).events
 
-    assert isinstance(record.ts, msgspec.Raw)
-    assert (bytes(record.ts), bytes(record.dur)) == (b"1712195495505543.201", b'"1.5"')
+    assert (record.ts, record.dur) == ("1712195495505543.201", "1.5")
