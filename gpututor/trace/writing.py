@@ -30,6 +30,9 @@ from gpututor.trace.categories import (
 from gpututor.trace.records import OURS
 
 HOST_PID = 100_000  # beyond all numbers of GPUs, whose own processes these are
+FIRST_CORRELATION = 100_000
+"""Added to launch numbers: a driver's are as large, and HTA chooses too small a type for smaller ones (pandas 3)."""
+
 LARGEST_BLOCK = 1024  # threads; source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
 WARP = 32
 CALLS = {
@@ -145,7 +148,13 @@ def _events(timeline: Timeline, card: Card | None) -> Iterator[dict[str, Any]]:
             yield _on_gpu(span, pid, tid, lane.device or 0, card)
         if span.launch is not None:
             begins = lane.kind is LaneKind.HOST
-            flow = {"ph": "s" if begins else "f", "id": span.launch, "pid": pid, "tid": tid, "ts": _us(span.start_ns)}
+            flow = {
+                "ph": "s" if begins else "f",
+                "id": FIRST_CORRELATION + span.launch,
+                "pid": pid,
+                "tid": tid,
+                "ts": _us(span.start_ns),
+            }
             yield flow | {"cat": "ac2g", "name": "ac2g"} | ({} if begins else {"bp": "e"})
 
 
@@ -179,14 +188,14 @@ def _on_host(span: Span, pid: int, tid: int) -> dict[str, Any]:
         name = span.name if known else f"{mark}: {span.name}"
     else:
         cat, name = "python_function" if span.activity is Activity.PYTHON else "cpu_op", span.name
-    args = {} if span.launch is None else {"correlation": span.launch}
+    args = {} if span.launch is None else {"correlation": FIRST_CORRELATION + span.launch}
     return _complete(cat, name, span.start_ns, span.end_ns, pid, tid) | {"args": args}
 
 
 def _on_gpu(span: Span, pid: int, tid: int, device: int, card: Card | None) -> dict[str, Any]:
     args: dict[str, Any] = {"device": device, "stream": tid}
     if span.launch is not None:
-        args["correlation"] = span.launch
+        args["correlation"] = FIRST_CORRELATION + span.launch
     if span.activity in COPIES:
         cat, usual = "gpu_memcpy", COPIES[span.activity]
         name = span.name if copy_activity(span.name, None) is span.activity else usual
