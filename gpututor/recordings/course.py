@@ -82,7 +82,6 @@ EXPERIMENTS = (
             (15, "pauses", "a training step with each switch that was left on", "pauses", ""),
             (16, "several-cards", "a small network in one process and in two", "several_cards", ""),
             (17, "machine-itself", "four jobs, from much arithmetic to a tiny network", "machine_itself", ""),
-            (19, "capstone", "the mystery job, and with more sentences a step", "capstone", ""),
         )
     ),
     LessonExperiment(
@@ -93,6 +92,14 @@ EXPERIMENTS = (
         "gpututor.experiments.watching_over_time:run",
         "step",
         simulated_params=MappingProxyType({"watch_s": 0, "n_learned": 4}),
+    ),
+    LessonExperiment(
+        19,
+        "capstone",
+        "the mystery job, and with more sentences a step",
+        "gpututor.experiments.capstone:measure",
+        "gpututor.experiments.capstone:run",
+        "step",
     ),
 )
 
