@@ -131,7 +131,7 @@ class Flow:
         said = self.experiment.on or f"Simulated {usual.card.name} · {usual.name} · {its_price}"
         return run_panel(
             buttons,
-            progress_line(now, self.experiment.what),
+            progress_line(self.runner.caught_up(now), self.experiment.what),
             machine=said if chosen is None else chosen,
             hint=self.experiment.hint if guessed is not None else CLOSED,
             trouble=self.runner.trouble or self.store.trouble,

@@ -88,7 +88,7 @@ class OwnGpu:
             return html('<div class="gt gt-findings">', said, *others, "</div>") if others else html(said)
         panel = run_panel(
             buttons,
-            progress_line(now, what),
+            progress_line(runner.caught_up(now), what),
             machine=", ".join(self.found.names),
             hint="Keep other programs off the card and the processor meanwhile.",
             trouble=runner.trouble,

@@ -82,7 +82,7 @@ class OwnMachine:
         why = "" if self.device == "cuda" else f"No GPU was found here, as {self.found.reason or 'none is listed'}. "
         panel = run_panel(
             buttons,
-            progress_line(now, what),
+            progress_line(self.runner.caught_up(now), what),
             machine=self.name,
             hint=f"{why}Keep other programs quiet meanwhile.",
             trouble=self.runner.trouble,

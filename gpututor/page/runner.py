@@ -5,6 +5,11 @@ it is re-run. Bind its getters to names of their own (`get_phase = runner.get_ph
 tracks a state by the name of its getter. There are two: controls follow the phase, which changes a
 few times a run, and the progress line follows the progress, so that a Stop button isn't redrawn under
 the finger five times a second.
+
+The runner's thread only sets the progress, which one cell shows; that cell calls `caught_up`, and so the
+phase changes on the page's own thread. A thread that set the phase itself would mark its many cells
+for a re-run one by one (marimo 0.25.2), while the page already runs those marked so far: a cell below the results
+then meets names that don't exist yet.
 """
 
 from __future__ import annotations
@@ -120,6 +125,12 @@ class Runner:
         self._orders.put(_Order(experiment, dict(params or {}), budget_s, seed, kind))
         return True
 
+    def caught_up(self, now: Shown) -> Shown:
+        """What a progress cell shows; the phase follows. Call it in that cell with what `get_shown` gives."""
+        if now.phase != self.get_phase():
+            self._set_phase(now.phase)
+        return now
+
     def stop(self) -> None:
         """Wish the run to stop; the phase changes when it has."""
         self._stop.set()
@@ -149,9 +160,8 @@ class Runner:
         def follow(report: Report) -> None:
             nonlocal last
             phase: Phase = "queued" if report.phase == "queued" else "running"
-            shown = Shown(phase, report.k, report.n, report.note, left_s(report), report.partial)
-            self._show(shown, phase_too=shown.phase != last.phase)
-            last = shown
+            last = Shown(phase, report.k, report.n, report.note, left_s(report), report.partial)
+            self._show(last)
 
         try:
             folder = self._folder()
@@ -172,14 +182,11 @@ class Runner:
         except Exception as error:  # noqa: BLE001 - a page never goes blank: it says what happened
             job = JobResult("failed", sentence=as_sentence(f"{type(error).__name__}: {error}"))
         self.log = job.log
-        self._show(Shown(job.state, _steps_done(job, last), last.n, job.sentence, 0.0, last.partial), phase_too=True)
+        self._show(Shown(job.state, _steps_done(job, last), last.n, job.sentence, 0.0, last.partial))
 
-    def _show(self, shown: Shown, *, phase_too: bool) -> None:
-        if self.closed:
-            return
-        self._set_shown(shown)
-        if phase_too:
-            self._set_phase(shown.phase)
+    def _show(self, shown: Shown) -> None:
+        if not self.closed:
+            self._set_shown(shown)
 
     def _folder(self) -> Path | None:
         """A folder for the run's files; None, and trouble, when the disk gives none."""

@@ -16,7 +16,7 @@ from gpututor.lab.isolation import isolated
 from gpututor.lab.learner_code import LearnerRun, one_learner, run_learner
 from gpututor.lab.process_tree import below
 from gpututor.paths import lessons_dir
-from tests.lab.attacks import ATTACKS, MEMORY_MB, TIMEOUT_S
+from tests.lab.attacks import ATTACKS, MEMORY_MB
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 WHERE = "import os\ndef f(given):\n    return os.readlink('/proc/self/ns/pid')\n"
@@ -94,7 +94,9 @@ def carried_out(name, how, given):
     with ExitStack() as held:
         with isolated(how), one_learner() as shared:
             spaces = [space_of(shared, run_learner(WHERE, "f", calls), held)]
-            run = run_learner(f"def f(given):\n{body}", "f", calls, timeout_s=TIMEOUT_S, memory_mb=MEMORY_MB)
+            run = run_learner(
+                f"def f(given):\n{body}", "f", calls, timeout_s=ATTACKS[name].timeout_s, memory_mb=MEMORY_MB
+            )
             same = run_learner(AFTERWARDS, "f", calls)
             spaces.append(space_of(shared, run_learner(WHERE, "f", calls), held))
         with isolated(how):

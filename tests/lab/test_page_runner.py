@@ -33,8 +33,14 @@ def close_tab(runner):
     runner._thread._exit_event.set()  # what marimo does when the page goes
 
 
+def phase_of(runner):
+    """The phase, once the progress cell has shown what there is."""
+    runner.caught_up(runner.get_shown())
+    return runner.get_phase()
+
+
 def finished(runner, eventually):
-    assert eventually(lambda: runner.get_phase() not in ("ready", "queued", "running"))
+    assert eventually(lambda: phase_of(runner) not in ("ready", "queued", "running"))
     return runner
 
 
@@ -47,6 +53,15 @@ def test_a_started_run_is_running_at_once(make):
     runner.start(E + "ticks", {"n": 100, "every_s": 0.02})
 
     assert runner.get_phase() == "running"
+
+
+def test_the_phase_changes_where_the_progress_is_shown_not_on_the_runners_thread(make, eventually):
+    runner = make()
+    runner.start(E + "ticks", {"n": 3})
+
+    assert eventually(lambda: runner.get_shown().phase == "done")
+    assert runner.get_phase() == "running"
+    assert runner.caught_up(runner.get_shown()).phase == runner.get_phase() == "done"
 
 
 def test_a_run_ends_in_done(make, eventually):
@@ -138,7 +153,7 @@ def test_a_run_behind_another_pages_is_queued(make, own_lab, eventually):
     eventually(lambda: one.get_shown().n > 0)
     other.start(E + "ticks", {"n": 3})
 
-    assert eventually(lambda: other.get_phase() == "queued")
+    assert eventually(lambda: phase_of(other) == "queued")
     assert other.get_shown().note == "waiting for another run to end"
 
 
