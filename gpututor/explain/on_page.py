@@ -6,18 +6,18 @@ import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import marimo as mo
 
 from gpututor.errors import TimelineError
-from gpututor.explain.explained import Explained, explain
-from gpututor.explain.report_html import strip
-from gpututor.explain.words import classes_said, head_lines
 from gpututor.ledger import rows
 from gpututor.page import findings, gauges, trouble_line, waterfall
 from gpututor.page.parts import escape, html
 from gpututor.readers import in_a_class
+
+if TYPE_CHECKING:
+    from gpututor.explain.explained import Explained
 
 ODD_IN_NAMES = re.compile(r"[^\w.-]|^\.*$")
 MOST_LETTERS = 100
@@ -37,6 +37,8 @@ def trace_panel(files: Sequence[Any]) -> mo.Html:
         where = "on the class's server, which keeps nothing of it" if in_a_class() else "on this machine"
         command = "<code>gpututor explain FILE</code>"
         return html(f'<p class="gt gt-note">It is read {where}. For large ones: {command}.</p>')
+    from gpututor.explain.explained import explain
+
     try:
         with tempfile.TemporaryDirectory(prefix="gpututor-trace-") as folder:
             name = str(files[0].name)
@@ -50,6 +52,9 @@ def trace_panel(files: Sequence[Any]) -> mo.Html:
 
 
 def _panel(one: Explained) -> mo.Html:
+    from gpututor.explain.report_html import strip
+    from gpututor.explain.words import classes_said, head_lines
+
     lines = _notes((*head_lines(one), classes_said(one)))
     lost = _notes([f"Lost: {loss}." for loss in one.timeline.losses])
     ledger = one.window.ledger
