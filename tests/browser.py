@@ -152,6 +152,15 @@ class Visit:
             )
         )
 
+    def settle(self, quiet_s: float = 0.4, within_s: float = CELL_SHOWS_WITHIN_S) -> None:
+        """Wait until nothing on the page has changed for a while, as a reader does before the next click."""
+        seen, since_s, deadline = None, time.monotonic(), time.monotonic() + within_s
+        while time.monotonic() < min(deadline, since_s + quiet_s):
+            now = self.page.evaluate("document.querySelector('#App')?.innerHTML")
+            if now != seen:
+                seen, since_s = now, time.monotonic()
+            self.page.wait_for_timeout(50)
+
     def close(self) -> None:
         """Close the page and forget its context."""
         self.page.context.close()

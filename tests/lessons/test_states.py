@@ -93,7 +93,8 @@ def files_of_the_run(server: Server, learner: str, name: str) -> Path:
 
 
 def is_alive(page: Visit) -> bool:
-    """Whether the page still answers: it can be run (again), and no cell has failed."""
+    """Whether the page still answers: it can be run (again) in a moment, and no cell has failed."""
+    page.settle()
     return page.page.get_by_role("button", name=RUN_BUTTON).first.is_enabled() and not page.errors
 
 

@@ -36,6 +36,9 @@ class Started:
     def stop(self):
         self.asked.append("stop")
 
+    def caught_up(self, now):
+        return now
+
 
 @pytest.fixture
 def flow(tmp_path, monkeypatch):

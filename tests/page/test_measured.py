@@ -321,7 +321,7 @@ def test_a_measured_run_whose_file_is_damaged_is_one_sentence(runs, tmp_path, mo
     broken = replace(runs.measured, folder=tmp_path, data=runs.measured.data | {"timeline": "gone.timeline.json"})
     monkeypatch.setattr("gpututor.page.measured.find_gpus", found())
     own = gt.OwnGpu(Store(), "02", "any")
-    own.runner = type("Kept", (), {"trouble": None, "result": broken})()
+    own.runner = type("Kept", (), {"trouble": None, "result": broken, "caught_up": lambda _, now: now})()
     own.found = Gpus(("V100",))
 
     text = plain(own.section([], gt.Shown("done"), lambda run: gt.measured_steps(run, runs.tape)))
