@@ -201,15 +201,15 @@ def job_control(found):
 
 
 @app.cell(hide_code=True)
-def prices(found, job, others):
-    figures.offers(found, job.value, job, others)
+def field(found, job):
+    _said = mo.md(f"{compared_said(found.rented(job.value))} Left of it you buy time; above it you buy nothing.")
+    gt.told(figures.field(found, job.value, job), _said)
     return
 
 
 @app.cell(hide_code=True)
-def field(found, job):
-    _said = mo.md(f"{compared_said(found.rented(job.value))} Left of it you buy time; above it you buy nothing.")
-    gt.told(figures.field(found, job.value), _said)
+def prices(found, job, others):
+    figures.offers(found, job.value, others)
     return
 
 

@@ -300,7 +300,7 @@ JOURNEYS = (
         (
             Control("card", select("places", "T4 (g4dn.xlarge)"), "why", select("places", "V100 (p3.2xlarge)")),
             Control("machine to look at", select("patient", "machine D"), "patient", select("patient", "machine A")),
-            Control("job", choose("prices", nth=2), "field", choose("prices", nth=0)),
+            Control("job", choose("field", nth=2), "field", choose("field", nth=0)),
             Control("machine in the ledger", choose("timeline_head", nth=1), "ledger", choose("timeline_head", nth=0)),
             Control("window of the timeline", press("timeline_head", "ArrowRight", nth=0), "timeline"),
         ),

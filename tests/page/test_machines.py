@@ -223,8 +223,8 @@ def test_every_figure_is_drawn(found, value):
         figures.places(found, ""),
         figures.faults(found),
         figures.task_manager(),
-        figures.offers(found, PHOTOS, "", mo.ui.switch(value)),
-        figures.field(found, PHOTOS),
+        figures.offers(found, PHOTOS, mo.ui.switch(value)),
+        figures.field(found, PHOTOS, ""),
         figures.cost(found, PHOTOS, found.rented(PHOTOS)[-1]),
         elsewhere(found),
     ]

@@ -116,11 +116,8 @@ def task_manager() -> mo.Html:
     )
 
 
-def offers(found: Jobs, key: str, choose: object, others: mo.ui.switch) -> mo.Html:
-    """The job on every machine with a price, the cheapest first, and if `others` is on, on those without one.
-
-    `choose` is the control of the job.
-    """
+def offers(found: Jobs, key: str, others: mo.ui.switch) -> mo.Html:
+    """The job on every machine with a price, the cheapest first, and if `others` is on, on those without one."""
     rows = [_own_row(each) for each in found.offers(key, priced=False)] if others.value else []
     without = table("Machine", ("All of it", "Busy", "Held up by"), rows) if rows else ""
     titles = ("An hour", "All of it", "It costs", "Alone", "Busy", "Held up by")
@@ -128,7 +125,6 @@ def offers(found: Jobs, key: str, choose: object, others: mo.ui.switch) -> mo.Ht
     return figure(
         f"{NAMES[key]}: {what}",
         '<span class="gt-tag gt-simulated">Simulated</span> run once, priced on every machine',
-        choose,
         table("Machine", titles, [_row(each) for each in found.offers(key)]),
         others,
         without,
@@ -164,8 +160,11 @@ def _ledger(offer: Offer) -> tuple[str, str]:
     return percent(most.busy_share), held
 
 
-def field(found: Jobs, key: str) -> object:
-    """Dollars against hours for the job, a spot for each machine with a price; whole machines are hollow."""
+def field(found: Jobs, key: str, choose: object) -> object:
+    """Dollars against hours for the job, a spot for each machine with a price; whole machines are hollow.
+
+    `choose` is the control of the job.
+    """
 
     def drawing() -> object:
         from gpututor.charts.scatter import spots  # here, because it loads altair
@@ -173,6 +172,7 @@ def field(found: Jobs, key: str) -> object:
         return figure(
             f"What {SAMPLES[key][1]} costs, and how long it takes",
             '<span class="gt-tag gt-simulated">Simulated</span> one card; left is faster, low is cheaper',
+            choose,
             spots(things(found.rented(key)), x_title="hours", y_title="US dollars"),
             note="Orange: the cheapest for this job. Hollow: a machine of several cards of which one works. Both axes "
             "multiply.",
@@ -243,7 +243,7 @@ def target_said(found: Jobs, key: str, offer: Offer) -> str:
     step = next((k for k, mean in means[SMOOTH:] if mean <= losses[0] / 2), None)
     if step is None or offer.trouble:
         return ""
-    whole_ns = step * offer.most.step_ns
+    whole_ns = step * offer.step_ns
     usd = None if offer.machine.usd_per_card_hour is None else whole_ns / 3600e9 * offer.machine.usd_per_card_hour
     return f" To half of its first loss it takes {step:.0f} steps, {duration(whole_ns)} and {dollars(usd)}."
 

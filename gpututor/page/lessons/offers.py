@@ -9,15 +9,14 @@ from pathlib import Path
 
 from gpututor.cards import Machine
 from gpututor.ledger import Account
-from gpututor.replay import Played, SameMachine, play_file
+from gpututor.replay import Played, SameMachine, play_file, step_ns
 from gpututor.text import dollars, duration, percent
 
 
 @dataclass(frozen=True, slots=True)
 class Most:
-    """A mean step, and where most of its time goes: an account with its share, None where it is useful work."""
+    """Where most of a step's time goes: an account with its share, None where it is useful work."""
 
-    step_ns: float
     account: Account | None
     share: float
     busy_share: float
@@ -33,10 +32,9 @@ def _one_card_of(machine: Machine) -> Machine:
 
 @lru_cache(maxsize=512)  # what a page asks again and again; the runs themselves would fill memory
 def _most(path: Path, changed_ns: int, on: SameMachine) -> Most:
-    played = play_file(path, on.machine)
-    ledger = played.ledger
+    ledger = play_file(path, on.machine).ledger
     most = max((each for each in Account if each is not Account.BUSY_UNSPLIT), key=ledger.share)
-    return Most(played.step_ns, None if most is Account.USEFUL else most, ledger.share(most), ledger.gpu_util_share)
+    return Most(None if most is Account.USEFUL else most, ledger.share(most), ledger.gpu_util_share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +48,18 @@ class Offer:
     of_step: int
 
     @property
+    def step_ns(self) -> float:
+        """A mean step on one card, in nanoseconds; this is quick, where `most` takes a whole ledger.
+
+        Raises:
+            TimelineError: its tape is gone or damaged.
+        """
+        return step_ns(self.path, _one_card_of(self.machine))
+
+    @property
     def whole_ns(self) -> float:
         """Nanoseconds for all of the samples on one card; infinite where they don't fit."""
-        return float("inf") if self.trouble else self.most.step_ns * self.n_samples / self.of_step
+        return float("inf") if self.trouble else self.step_ns * self.n_samples / self.of_step
 
     @property
     def usd(self) -> float | None:
@@ -76,7 +83,7 @@ class Offer:
 
     @property
     def most(self) -> Most:
-        """A mean step on one card, and where most of the time goes.
+        """Where most of the time of one card goes.
 
         Raises:
             TimelineError: its tape is gone or damaged.

@@ -188,8 +188,8 @@ def _our_run() -> Mapping[str, Any]:
     return told
 
 
-def ours_on(on: Machine) -> Raising:
-    """The mystery job and our own solution, from the runs that we kept.
+def our_training(on: Machine) -> Training:
+    """Our own solution, from the run that we kept.
 
     Raises:
         TimelineError: a tape is gone or damaged.
@@ -197,7 +197,17 @@ def ours_on(on: Machine) -> Raising:
     told = _our_run()
     tapes = {key: capstone.folder() / file for key, file in told["tapes"].items()}
     (mine,) = (each for each in told["points"] if each["key"] == YOURS)
-    return Raising(mystery_on(tapes[MYSTERY], on), training(mine, tapes, on, "ours"), float(told["target"]))
+    return training(mine, tapes, on, "ours")
+
+
+def ours_on(on: Machine) -> Raising:
+    """The mystery job and our own solution, from the runs that we kept.
+
+    Raises:
+        TimelineError: a tape is gone or damaged.
+    """
+    told = _our_run()
+    return Raising(mystery_on(capstone.folder() / told["tapes"][MYSTERY], on), our_training(on), float(told["target"]))
 
 
 # --- what a reader's page remembers ----------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from gpututor.page.lessons.raising import (
     Raising,
     Training,
     attempts,
+    our_training,
     ours_on,
     training,
 )
@@ -184,7 +185,8 @@ def prices(kept: Kept) -> mo.Html | None:
     if not kept.has(YOURS):
         return None
     (told,) = (each for each in kept.data["points"] if each["key"] == YOURS)
-    found = [training(told, kept.tapes, machine_named(name)) for name in MACHINES.values()]
+    let = [each for each in map(machine_named, MACHINES.values()) if each.usd_per_hour is not None]
+    found = [training(told, kept.tapes, each) for each in let]
     priced = sorted(((each, usd) for each in found if (usd := each.usd()) is not None), key=lambda pair: pair[1])
     if not priced:
         return None
@@ -214,7 +216,7 @@ def prices(kept: Kept) -> mo.Html | None:
 
 def attempts_table(store: Store) -> mo.Html:
     """The attempts that are remembered and our own solution, on the machines that they ran on, the newest first."""
-    ours = ours_on(machine_named()).yours
+    ours = our_training(machine_named())
     body: list[Row] = []
     for each in reversed(attempts(store)):
         usd, loss = each["usd"], each["held_out"]
@@ -222,10 +224,9 @@ def attempts_table(store: Store) -> mo.Html:
         cells = (percent(each["busy"]), duration(each["run_ns"]), "—" if usd is None else dollars(N_RUNS * usd))
         text = there if loss is None else f"{there}, {loss:.2f}"
         body.append((said(Choices.from_data(each["choices"])), (*cells, text)))
-    if ours is not None:
-        cost = ours.usd()
-        sums = (duration(ours.run_ns), "—" if cost is None else dollars(N_RUNS * cost))
-        body.append(("our solution", (percent(ours.busy_share), *sums, f"yes, {ours.held_out:.2f}")))
+    cost = ours.usd()
+    sums = (duration(ours.run_ns), "—" if cost is None else dollars(N_RUNS * cost))
+    body.append(("our solution", (percent(ours.busy_share), *sums, f"yes, {ours.held_out:.2f}")))
     return figure(
         "Your attempts, and ours",
         source_line(Label(Origin.SIMULATED, machine_named().card.name, machine_named().name, "each to its end")),
