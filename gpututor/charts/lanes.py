@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from gpututor.charts.segments import Segment, clipped, fitting, flattened, with_idle
 from gpututor.ledger import Piece
@@ -36,7 +37,7 @@ class Band:
 
 def bands(timeline: Timeline, idle: Idle, window_ns: tuple[int, int], pixel_ns: float, most: int) -> list[Band]:
     """The bands of what lies in a window, the GPU's lowest, with at most `most` segments in all."""
-    rows = _rows(timeline, idle, window_ns)
+    rows = [(title, kind, clipped(all_of_it, window_ns)) for title, kind, all_of_it in _rows(Drawn(timeline, idle))]
     out: list[Band] = []
     bottom = BELOW
     thin = fitting([segments for _, _, segments in rows], pixel_ns, most)
@@ -47,19 +48,34 @@ def bands(timeline: Timeline, idle: Idle, window_ns: tuple[int, int], pixel_ns: 
     return out[::-1]
 
 
-def _rows(timeline: Timeline, idle: Idle, window_ns: tuple[int, int]) -> list[tuple[str, LaneKind, list[Segment]]]:
+class Drawn:
+    """A timeline and its waits as a cache tells them apart: by what they are, not by what is in them."""
+
+    __slots__ = ("idle", "timeline")
+
+    def __init__(self, timeline: Timeline, idle: Idle) -> None:
+        self.timeline, self.idle = timeline, idle
+
+    def __hash__(self) -> int:
+        return hash((id(self.timeline), id(self.idle)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Drawn) and self.timeline is other.timeline and self.idle is other.idle
+
+
+@lru_cache(maxsize=8)  # a reader moves a window over a timeline, and only the window changes
+def _rows(drawn: Drawn) -> list[tuple[str, LaneKind, list[Segment]]]:
     """Title, kind and segments of each band, from top to bottom; lanes that are never used have none."""
+    timeline = drawn.timeline
     spans_of: dict[int, list[Span]] = {}
     for span in timeline.spans:
         spans_of.setdefault(span.lane, []).append(span)
-    groups = _groups(timeline, spans_of)
     out = []
-    idle_left = list(idle)
-    for title, kind, lanes in groups:
-        inside = [s for k in lanes for s in spans_of[k] if s.end_ns > window_ns[0] and s.start_ns < window_ns[1]]
-        segments = clipped(flattened(inside), window_ns)
+    idle_left = list(drawn.idle)
+    for title, kind, lanes in _groups(timeline, spans_of):
+        segments = flattened([s for k in lanes for s in spans_of[k]])
         if kind is LaneKind.STREAM:
-            segments = with_idle(segments, idle_left, window_ns)
+            segments = with_idle(segments, idle_left, timeline.window_ns)
             idle_left = []  # the ledger looks at one GPU; waits are drawn once
         out.append((title, kind, segments))
     return out

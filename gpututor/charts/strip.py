@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from html import escape
 
 from gpututor.charts.colours import COLOUR, Pattern, bands, pattern
-from gpututor.charts.lanes import Idle
+from gpututor.charts.lanes import Drawn, Idle
 from gpututor.charts.segments import clipped, flattened, with_idle
 from gpututor.ledger import Account
 from gpututor.text import duration
@@ -22,6 +23,12 @@ def slices(timeline: Timeline, idle: Idle, n_slices: int) -> list[dict[Account, 
 
     Copies run beside kernels and are not counted: where one holds the GPU up, `idle` says so.
     """
+    return _slices(Drawn(timeline, idle), n_slices)
+
+
+@lru_cache(maxsize=8)
+def _slices(drawn: Drawn, n_slices: int) -> list[dict[Account, float]]:
+    timeline, idle = drawn.timeline, drawn.idle
     lo, hi = timeline.window_ns
     kernels = flattened(timeline.on(*ON_GPU))
     wide_ns = (hi - lo) / n_slices

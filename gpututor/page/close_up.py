@@ -60,7 +60,7 @@ def close_up(
     few launches begins (`charts.views`).
     """
     timeline = played.timeline if whole else played.timeline.step(played.typical_step)
-    idle = tuple(waits(timeline))
+    idle = played.ledger.pieces if whole else waits(timeline)
     usual = views(timeline, idle) if launches_at is None else views(timeline, idle, launches_at=launches_at)
     return CloseUp(timeline, idle, {**(more or {}), **usual})
 
