@@ -3,7 +3,8 @@
     python -m tools.grade_load -n 50 -n 200 --lessons 1-10
 
 Each size is graded on one process, on two, on two and killed half-way, and on a dask cluster (where distributed is
-installed) of three workers with one killed half-way. Ends with status 1 where any two results differ.
+installed) of three workers with one killed half-way; `--way two` asks for that one alone, to see how it grows. Ends
+with status 1 where any two results differ.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from gpututor.grading import classroom, grade  # noqa: E402
 
 KILLED_AT_SHARE = 0.4  # of what there is to judge
 N_WORKERS = 3
+WAYS = ("one", "two", "killed", "dask")
 
 
 def command(folder: Path, out: str, isolation: str, *more: str) -> list[str]:
@@ -62,7 +64,14 @@ def half_way(
     running.wait()
 
 
-def grade_all_ways(n: int, lessons: str, isolation: str, scratch: Path) -> list[dict[str, Any]]:
+def n_verdicts(folder: Path) -> int:
+    """How many verdicts there are to reach, from the first way that was through."""
+    return max(len(list((folder / way / grade.WORK).glob("*.json"))) for way in ("one", "two"))
+
+
+def grade_each_way(
+    n: int, lessons: str, isolation: str, scratch: Path, ways: Sequence[str] = WAYS
+) -> list[dict[str, Any]]:
     """One row for each way: its name, what it took, and the digest of its results."""
     synthetic = importlib.import_module("tests.grading.synthetic")
     folder = scratch / f"n{n}"
@@ -77,22 +86,23 @@ def grade_all_ways(n: int, lessons: str, isolation: str, scratch: Path) -> list[
         rows.append({"n": n, "way": way, "wall_s": wall_s, "digest": digest(folder / out)} | run)
         print(line(rows[-1]), flush=True)
 
-    for n_processes in (1, 2):
+    for way, n_processes in (("one", 1), ("two", 2)):
+        if way in ways:
+            began_s = time.monotonic()
+            plainly(command(folder, way, isolation, "-j", str(n_processes)))
+            note(f"-j {n_processes}", way, began_s)
+    if "killed" in ways:
         began_s = time.monotonic()
-        plainly(command(folder, f"j{n_processes}", isolation, "-j", str(n_processes)))
-        note(f"-j {n_processes}", f"j{n_processes}", began_s)
-    n_verdicts = len(list((folder / "j1" / grade.WORK).glob("*.json")))
-    began_s = time.monotonic()
-    killed = command(folder, "killed", isolation, "-j", "2")
-    half_way(killed, folder / "killed" / grade.WORK, n_verdicts, lambda running: running.kill())
-    plainly(killed)
-    note("-j 2, killed", "killed", began_s)
-    if find_spec("distributed"):
+        killed = command(folder, "killed", isolation, "-j", "2")
+        half_way(killed, folder / "killed" / grade.WORK, n_verdicts(folder), lambda running: running.kill())
+        plainly(killed)
+        note("-j 2, killed", "killed", began_s)
+    if "dask" in ways and find_spec("distributed"):
         cluster = importlib.import_module("tests.grading.cluster")
         with cluster.running(folder, N_WORKERS) as (address, workers):
             began_s = time.monotonic()
             on_cluster = command(folder, "dask", isolation, "--dask", address)
-            half_way(on_cluster, folder / "dask" / grade.WORK, n_verdicts, lambda running: workers[0].kill())
+            half_way(on_cluster, folder / "dask" / grade.WORK, n_verdicts(folder), lambda running: workers[0].kill())
             note(f"dask, {N_WORKERS} workers, 1 killed", "dask", began_s)
     return rows
 
@@ -115,11 +125,15 @@ def main() -> int:
     parser.add_argument("--lessons", default="1-10")
     parser.add_argument("--isolation", default="bubblewrap", choices=["bubblewrap", "limits"])
     parser.add_argument("--json", action="store_true", help="print the rows as JSON at the end")
+    parser.add_argument("--way", action="append", choices=WAYS, help="only this way; may be repeated")
     told = parser.parse_args()
+    ways = told.way or WAYS
+    if not {"one", "two"} & set(ways):
+        parser.error("--way killed and dask are compared with one or two; ask for one of these as well")
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="gpututor-load-") as scratch:
         for n in told.n or [12]:
-            rows += grade_all_ways(n, told.lessons, told.isolation, Path(scratch))
+            rows += grade_each_way(n, told.lessons, told.isolation, Path(scratch), ways)
     alike = all(len({row["digest"] for row in rows if row["n"] == n}) == 1 for n in told.n or [12])
     print("All bytes are alike." if alike else "Results differ.")
     if told.json:
