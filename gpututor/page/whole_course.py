@@ -64,7 +64,7 @@ def _line(each: OfLesson, following: OfLesson | None) -> str:
         return _row(this.number, this.title, this.question, "coming", ("", "coming", "", ""))
     is_next = following is not None and following.lesson is this
     title = f'<a href="{escape(address(this))}">{escape(this.title)}</a>'
-    state = f'<i class="gt-done {MARK[each.state]}" aria-hidden="true"></i>{each.state}'
+    state = f'<i class="gt-standing {MARK[each.state]}" aria-hidden="true"></i>{each.state}'
     n = len(each.exercises)
     cells = (
         f"{this.minutes}<span>{NBSP}min</span>",

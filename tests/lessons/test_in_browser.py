@@ -194,6 +194,15 @@ def test_after_the_run_the_guess_is_locked(walked):
     assert re.search(rf"You said\s*{walked.journey.option}\s*It was", card.inner_text())
 
 
+def test_what_came_of_the_run_stands_in_one_line(walked):
+    line = walked.page.cell("run_panel").locator(".gt-progress")
+
+    assert "done" in line.inner_text()
+    assert line.evaluate("line => line.getBoundingClientRect().height") < 1.5 * line.evaluate(
+        "line => parseFloat(getComputedStyle(line).lineHeight)"
+    )
+
+
 def test_moving_a_control_changes_its_chart(walked):
     unmoved = [control.name for control in walked.journey.controls if not changes(walked.page, control)]
 
