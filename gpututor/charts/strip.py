@@ -64,7 +64,8 @@ def strip_svg(
             tall = 100 * share
             floor -= tall
             bars.append(_rect(k * wide, floor, wide + 0.4, tall, _fill(account)))
-    spoken = escape(f"The whole step, {duration(hi - lo)}" + (", with the chosen window marked" if window_ns else ""))
+    whole = "The whole step" if len(timeline.steps) < 2 else "All of it"
+    spoken = escape(f"{whole}, {duration(hi - lo)}" + (", with the chosen window marked" if window_ns else ""))
     veils = _veils((window_ns[0] - lo) / (hi - lo), (window_ns[1] - lo) / (hi - lo)) if window_ns else ""
     return (
         f'<svg class="gt-strip" viewBox="0 0 1000 100" preserveAspectRatio="none" height="{height_px}" '

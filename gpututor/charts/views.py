@@ -24,7 +24,7 @@ def _length_ns(piece: Piece) -> int:
 def views(
     timeline: Timeline, idle: Idle, least_share: float = 0.005, *, launches_at: float = 0.5
 ) -> dict[str, tuple[int, int]]:
-    """Names and windows: a few launches, the longest wait of each account worth it, and the whole step.
+    """Names and windows: a few launches, the longest wait of each account worth it, and the whole step, or all.
 
     An account is worth it when its longest wait takes `least_share` of the window. The launches are those in the middle
     of all, or at another share of them.
@@ -40,5 +40,5 @@ def views(
         if longest and _length_ns(longest) >= least_share * (hi - lo):
             margin = (_length_ns(longest)) // 4
             out[words] = (max(lo, longest.start_ns - margin), min(hi, longest.end_ns + margin))
-    out["the whole step"] = (lo, hi)
+    out["the whole step" if len(timeline.steps) < 2 else "all of it"] = (lo, hi)
     return out
