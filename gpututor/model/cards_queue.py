@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec import structs
 
 from gpututor.model.lanes import lanes
 from gpututor.model.priced import PricedOp, SpanSink
@@ -223,7 +224,7 @@ class CardsQueue(Queue):
         rows = lanes(self.stream_card)
         where = {number: len(rows) + k for k, number in enumerate(sorted(self.extra_lanes))}
         extra = tuple(self.extra_lanes[number] for number in where)
-        return rows + extra, [s if s.lane < EXTRA_LANES else replace(s, lane=where[s.lane]) for s in spans]
+        return rows + extra, [s if s.lane < EXTRA_LANES else structs.replace(s, lane=where[s.lane]) for s in spans]
 
     @property
     def end_ns(self) -> int:

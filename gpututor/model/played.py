@@ -6,6 +6,8 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 
+from msgspec import structs
+
 from gpututor.errors import TimelineError
 from gpututor.model.tape import Player
 from gpututor.timeline import ON_HOST, Label, Span, Step, Timeline
@@ -45,6 +47,6 @@ def without_padding(player: Player, spans: Sequence[Span]) -> Sequence[Span]:
         share = shares[k] if k >= 0 else None
         if work is None or not work.flop or work.useful_flop is not None or share is None:
             return span
-        return replace(span, work=replace(work, useful_flop=share * work.flop))
+        return structs.replace(span, work=replace(work, useful_flop=share * work.flop))
 
     return [told(span) for span in spans]

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from gpututor.errors import RanksDisagree, TimelineError
 from gpututor.model.cards_player import CardsPlayer, CardsPricer
@@ -218,7 +220,8 @@ def _add(lanes: list[Lane], spans: list[Span], rank: int, player: CardsPlayer, o
         where[row] = len(lanes)
         lanes.append(Lane(rows[row].kind, f"rank {rank}, {_short(rows[row])}", rank))
     spans += (
-        replace(s, lane=where[s.lane], launch=None if s.launch is None else _launch_of(rank, s.launch)) for s in placed
+        structs.replace(s, lane=where[s.lane], launch=None if s.launch is None else _launch_of(rank, s.launch))
+        for s in placed
     )
 
 
