@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gpututor.cards import card
 from gpututor.ledger import IDLE, Account, charge, rows, waits, without
-from gpututor.ledger.idle import ACCOUNT_OF
-from gpututor.timeline import COMPUTING, KernelWork, covered_ns
+from gpututor.ledger.idle import ACCOUNT_OF, _crossing, _properly_nested
+from gpututor.timeline import COMPUTING, KernelWork, Span, covered_ns
 from tests.draw import HOST, draw
 
 CARDS = (None, card("V100-SXM2-16GB"), card("T4"))
@@ -128,3 +128,45 @@ def test_the_sweep_agrees_with_reading_the_drawing_column_by_column(drawn):
         a: n for a, n in expected.items() if a != "busy"
     }
     assert ledger.busy_ns == expected["busy"]
+
+
+@st.composite
+def calls_in_calls(draw_from, start=0, end=200, depth=0):
+    """Spans of one thread, each wholly in the one that it begins in, by start and the longer first."""
+    out, at = [], start
+    for _ in range(draw_from(st.integers(0, 3))):
+        begin = draw_from(st.integers(at, end))
+        until = draw_from(st.integers(begin, end))
+        if until > begin:
+            activity = draw_from(st.sampled_from(sorted(ACCOUNT_OF, key=lambda each: each.value)))
+            out.append(Span(0, activity, "call", begin, until, draw_from(st.sampled_from([None, 1, 2]))))
+            if depth < 4:
+                out += draw_from(calls_in_calls(begin, until, depth + 1))
+        at = until
+    return sorted(out, key=lambda span: (span.start_ns, -span.end_ns)) if depth == 0 else out
+
+
+@settings(max_examples=300, deadline=None)
+@given(calls_in_calls())
+def test_nested_calls_are_charged_as_edge_by_edge(spans):
+    to_host = {1}
+    inside = _properly_nested(spans, to_host)
+
+    assert inside is not None
+    assert deciding(inside) == deciding(_crossing(spans, to_host))
+
+
+def deciding(points):
+    """Each instant at which the account changes, with the new one."""
+    last, changes = None, {}
+    for when, account in dict(points).items():  # of those at one instant the last counts
+        if account is not last:
+            changes[when] = last = account
+    return changes
+
+
+def test_spans_that_cross_are_no_calls_in_calls():
+    first = Span(0, next(iter(ACCOUNT_OF)), "call", 0, 5)
+    second = Span(0, next(iter(ACCOUNT_OF)), "call", 3, 8)
+
+    assert _properly_nested([first, second], set()) is None

@@ -16,7 +16,7 @@ starts later than that waits for something that the timeline doesn't show.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
@@ -207,8 +207,54 @@ def _account(span: Span, to_host: AbstractSet[int | None]) -> Account:
     return ACCOUNT_OF[span.activity]
 
 
-def _nested(spans: Sequence[Span], to_host: AbstractSet[int | None]) -> Iterator[tuple[int, Account | None]]:
+def _nested(spans: Sequence[Span], to_host: AbstractSet[int | None]) -> Iterable[tuple[int, Account | None]]:
     """The deciding account after each begin and end, for spans that overlap."""
+    inside = _properly_nested(spans, to_host)
+    return _crossing(spans, to_host) if inside is None else inside
+
+
+def _properly_nested(
+    spans: Sequence[Span], to_host: AbstractSet[int | None]
+) -> list[tuple[int, Account | None]] | None:
+    """The same where each span lies wholly in those that it begins in, as calls do; None where one does not."""
+    points: list[tuple[int, Account | None]] = []
+    ends: list[int] = []  # of what is open, with the account that decides there, who owns it, whether it is for input
+    accounts: list[Account] = []
+    owner, for_input = None, False
+    outside: list[tuple[Activity | None, bool]] = []
+    for span in spans:
+        start, end, activity = span.start_ns, span.end_ns, span.activity
+        while ends and ends[-1] <= start:
+            over = ends.pop()
+            accounts.pop()
+            owner, for_input = outside.pop()
+            points.append((over, accounts[-1] if accounts else None))
+        if ends and end > ends[-1]:
+            return None
+        outside.append((owner, for_input))
+        if activity in OWNS_ALL_INSIDE and owner is not OWNS_ALL_INSIDE[0]:
+            owner = activity
+        for_input = for_input or activity is Activity.INPUT
+        if owner is not None:
+            account = ACCOUNT_OF[owner]
+        elif for_input and activity in WORKS_FOR_INPUT:
+            account = Account.WAITING_FOR_INPUT
+        elif activity is Activity.COPY_CALL:
+            account = _account(span, to_host)
+        else:
+            account = ACCOUNT_OF[activity]
+        ends.append(end)
+        accounts.append(account)
+        points.append((start, account))
+    while ends:
+        over = ends.pop()
+        accounts.pop()
+        points.append((over, accounts[-1] if accounts else None))
+    return points
+
+
+def _crossing(spans: Sequence[Span], to_host: AbstractSet[int | None]) -> Iterator[tuple[int, Account | None]]:
+    """The same, edge by edge, where spans of one thread cross each other."""
     n = len(spans)
     # sorted by time, ends before begins: an end is k, a begin n + k
     edges = [(s.end_ns, k) for k, s in enumerate(spans)] + [(s.start_ns, n + k) for k, s in enumerate(spans)]
