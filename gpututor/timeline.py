@@ -206,14 +206,19 @@ class Timeline:
 
     def looked_at(self, start_ns: int, end_ns: int) -> Timeline:
         """The same spans seen through another window, those that end before it or start after it left out."""
-        return Timeline(
+        out = Timeline(
             self.lanes,
-            tuple(s for s in self.spans if s.end_ns > start_ns and s.start_ns < end_ns),
+            (),
             (start_ns, end_ns),
             self.label,
             tuple(s for s in self.steps if s.end_ns > start_ns and s.start_ns < end_ns),
             self.losses,
         )
+        spans = tuple([s for s in self.spans if s.end_ns > start_ns and s.start_ns < end_ns])
+        object.__setattr__(
+            out, "spans", spans
+        )  # they lie on the right lanes here as well, so they aren't looked at again
+        return out
 
     def step(self, k: int) -> Timeline:
         """The timeline of step `k` alone; negative numbers count from the end."""
@@ -241,4 +246,9 @@ def merged(intervals: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 def covered_ns(spans: Iterable[Span], window_ns: tuple[int, int]) -> int:
     """Nanoseconds of the window during which at least one of `spans` was running."""
     lo, hi = window_ns
-    return sum(b - a for a, b in merged((max(s.start_ns, lo), min(s.end_ns, hi)) for s in spans))
+    total, reach = 0, lo
+    for start, end in sorted([(s.start_ns, s.end_ns) for s in spans if s.end_ns > lo and s.start_ns < hi]):
+        if end > reach:
+            total += min(end, hi) - max(start, reach)
+            reach = min(end, hi)
+    return total

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from gpututor.errors import TimelineError
-from gpututor.timeline import Activity, LaneKind, Span, Timeline
+from gpututor.timeline import Activity, LaneKind, Span, Timeline, covered_ns
 
 
 class State(IntEnum):
@@ -99,13 +99,7 @@ def stretches(spans: Sequence[Span], window_ns: tuple[int, int]) -> list[Stretch
 
 def covered_by(spans: Sequence[Span], window_ns: tuple[int, int], counts: Callable[[Span], bool]) -> int:
     """Nanoseconds of the window with at least one span for which `counts` holds."""
-    lo, hi = window_ns
-    total = 0
-    reach = lo
-    for start, end in sorted((s.start_ns, s.end_ns) for s in spans if counts(s)):
-        total += max(0, min(end, hi) - max(start, reach))
-        reach = max(reach, min(end, hi))
-    return total
+    return covered_ns([s for s in spans if counts(s)], window_ns)
 
 
 def _edges(spans: Sequence[Span], lo: int, hi: int) -> list[tuple[int, int, bool]]:

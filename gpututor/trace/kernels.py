@@ -135,12 +135,14 @@ def kernel_class(name: str, activity: Activity = Activity.KERNEL) -> str:
     return next((words for words, pattern in _CLASSES if pattern.search(name)), "other")
 
 
+@lru_cache(maxsize=4096)
 def _kind(name: str) -> str:
     if _CONVOLUTION.search(name):
         return "convolution"
     return "gemm" if _GEMM.search(name) else "kernel"
 
 
+@lru_cache(maxsize=4096)
 def _format(name: str) -> tuple[str | None, bool | None]:
     """Number format and tensor-core use as far as the name of a matrix kernel says them."""
     if _kind(name) == "kernel":

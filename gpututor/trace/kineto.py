@@ -109,12 +109,18 @@ def _refuse_without_kernels(document: Document, found: Events) -> None:
 def _steps(events: Sequence[Event]) -> list[Step]:
     """Marked steps by start; one lasts until the next begins where that is the next in number."""
     marks: dict[int, Event] = {}
+    numbers: dict[str, int | None] = {}  # few names, many events
     for e in events:
-        match = STEP.match(e.name) if e.role in (Role.MARK, Role.OPERATOR) else None
-        if match and e.end_ns > e.start_ns:
-            number = int(match[1][:18])
-            if number not in marks or e.start_ns < marks[number].start_ns:
-                marks[number] = e
+        if e.role is not Role.MARK and e.role is not Role.OPERATOR:
+            continue
+        if e.name not in numbers:
+            match = STEP.match(e.name)
+            numbers[e.name] = int(match[1][:18]) if match else None
+        number = numbers[e.name]
+        if number is None or e.end_ns <= e.start_ns:
+            continue
+        if number not in marks or e.start_ns < marks[number].start_ns:
+            marks[number] = e
     ordered = sorted(marks.items(), key=lambda item: item[1].start_ns)
     following = {number: e.start_ns for number, e in ordered}
     return [Step(e.start_ns, max(e.end_ns, following.get(number + 1, 0))) for number, e in ordered]
