@@ -7,8 +7,9 @@ would not shorten the step: a copy under a kernel is free.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
+
+import msgspec
 
 from gpututor.errors import TimelineError
 from gpututor.timeline import Activity, LaneKind, Span, Timeline, covered_ns
@@ -38,8 +39,7 @@ SHOWN_BY_NVIDIA_SMI = frozenset({Activity.KERNEL, Activity.MEMSET, Activity.COLL
 """Kernels, also those that only wait for other GPUs or fill memory. Source: NVML, `nvmlUtilization_t.gpu`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
+class Stretch(msgspec.Struct, frozen=True, gc=False):
     """Part of the window with one state; `running` are the indices of the computing spans, in stored order."""
 
     start_ns: int
