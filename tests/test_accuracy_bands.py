@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from gpututor.cards import machine
 from gpututor.errors import DataFileError
@@ -64,7 +65,8 @@ def of_kernels(*kinds: str) -> str:
     timeline = draw(gpu="####" * len(kinds))
     whole = timeline.spans[0]
     spans = tuple(
-        replace(whole, start_ns=4000 * k, end_ns=4000 * (k + 1), work=KernelWork(kind)) for k, kind in enumerate(kinds)
+        structs.replace(whole, start_ns=4000 * k, end_ns=4000 * (k + 1), work=KernelWork(kind))
+        for k, kind in enumerate(kinds)
     )
     timeline = replace(timeline, spans=spans)
     return regime_of(timeline, charge(timeline))
