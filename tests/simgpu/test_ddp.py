@@ -42,6 +42,7 @@ def ddp(model, **options):
 
 def train(rank, n_steps=3, look_for_unused=False):
     """A few steps on a batch of the rank's own; gives the losses."""
+    torch.set_num_threads(1)  # OpenMP counts for each thread, and a rank is one
     dist.init_process_group("nccl")
     model = ddp(net(), bucket_cap_mb=0.01, find_unused_parameters=look_for_unused)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
