@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from gpututor.errors import TimelineError
+from gpututor.trace.called import Asked
 from gpututor.trace.categories import ANOTHER_ACCELERATOR, ON_GPU, ROLE_OF_CATEGORY, Role
 from gpututor.trace.exact import FURTHEST_NS, whole_ns
 from gpututor.trace.records import NO_ARGS, Args, Record, record_of
@@ -25,7 +26,10 @@ MOST_EVENTS = 12_000_000
 
 
 class Event(msgspec.Struct, gc=False):
-    """One complete event. `correlation` is the launch number, shared by a call and what it started, if it has one."""
+    """One complete event. `correlation` is the launch number, shared by a call and what it started, if it has one.
+
+    `external` is the number of an operator whose shapes were recorded (`asked`).
+    """
 
     role: Role
     name: str
@@ -35,6 +39,8 @@ class Event(msgspec.Struct, gc=False):
     tid: Any
     args: Args
     correlation: int | None = None
+    external: int | None = None
+    asked: Asked | None = None
 
     @property
     def place(self) -> tuple[str, str]:
@@ -50,6 +56,7 @@ class Events:
     events: list[Event] = field(default_factory=list)
     thread_names: dict[tuple[str, str], str] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
+    asked: dict[tuple[str, bytes, bytes, bytes, bytes], Asked] = field(default_factory=dict)
     another_accelerator: str | None = None
 
     def losses(self) -> tuple[str, ...]:
@@ -105,6 +112,25 @@ def _complete(out: Events, record: Record, names: dict[str, str]) -> None:
             args, number = record.args, record.args.correlation
             number = number if type(number) is int and number > 0 else None
         out.events.append(Event(role, name, start_ns, start_ns + long_ns, record.pid, record.tid, args, number))
+        if role is Role.OPERATOR and record.args is not None and record.args.dims:
+            _with_shapes(out.events[-1], record.args, out.asked)
+
+
+def _with_shapes(event: Event, args: Args, known: dict[tuple[str, bytes, bytes, bytes, bytes], Asked]) -> None:
+    """Keep an operator's number and its shapes, the same ones once."""
+    event.external = args.external if type(args.external) is int and args.external > 0 else None
+    texts = (args.dims, args.types, args.strides, args.concrete)
+    dims, types, strides, concrete = (bytes(t) if type(t) is msgspec.Raw else _text(t) for t in texts)
+    key = (event.name, dims, types, strides, concrete)
+    event.asked = known.get(key) or known.setdefault(key, Asked(*key))
+
+
+def _text(value: object) -> bytes:
+    """What was loaded by somebody else, as text again."""
+    try:
+        return msgspec.json.encode(value)
+    except (TypeError, ValueError, RecursionError):
+        return b"?"
 
 
 def _with_times(events: list[Event], dropped: Counter[str]) -> list[Event]:

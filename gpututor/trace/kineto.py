@@ -27,8 +27,10 @@ from gpututor.trace.categories import (
     is_input_mark,
 )
 from gpututor.trace.events import Event, Events, in_stream_order, sorted_out
-from gpututor.trace.kernels import Sm, sm_of, work_of
+from gpututor.trace.graphs import graph_numbers, is_of_graph
+from gpututor.trace.kernels import Part, Sm, sm_of, work_of
 from gpututor.trace.opening import Document, Source, opened
+from gpututor.trace.operators import parts_of
 from gpututor.trace.own import activity_of_mark, told_in, work_in
 
 Works = dict[tuple[object, ...], tuple[Activity, KernelWork]]
@@ -200,9 +202,13 @@ def _spans(events: Sequence[Event], lanes: Lanes, sms: Mapping[int | None, Sm], 
     works: Works = {}
     by_name: dict[tuple[Role, str], Activity | None] = {}  # all but a driver's calls are told by it
     unknown, spans = Sm(), []
+    parts, graphs = parts_of(events), graph_numbers(events)
     for e in events:
         if e.role in ON_GPU:
-            spans.append(_on_gpu(e, lanes, sms.get(device_of(e), unknown), works, base_ns))
+            span = _on_gpu(
+                e, lanes, sms.get(device_of(e), unknown), works, base_ns, parts.get(id(e)), is_of_graph(e, graphs)
+            )
+            spans.append(span)
             continue
         number = e.correlation
         work = None if number is None else started.get(number)
@@ -218,15 +224,18 @@ def _spans(events: Sequence[Event], lanes: Lanes, sms: Mapping[int | None, Sm], 
     return spans
 
 
-def _on_gpu(e: Event, lanes: Lanes, sm: Sm, works: Works, base_ns: int) -> Span:
+def _on_gpu(
+    e: Event, lanes: Lanes, sm: Sm, works: Works, base_ns: int, part: Part | None, from_graph: bool | None
+) -> Span:
     work: KernelWork | None
     if e.role is Role.KERNEL:
         args = e.args
         told = () if args.ours is None else (str(args.ours),)
-        key = (e.name, str(args.grid), str(args.block), str(args.registers), str(args.smem_bytes), sm, *told)
+        shape = (str(args.grid), str(args.block), str(args.registers), str(args.smem_bytes))
+        key = (e.name, *shape, sm, from_graph, part, *told)
         if key not in works:
             activity = Activity.COLLECTIVE if COLLECTIVE.search(e.name) else Activity.KERNEL
-            works[key] = activity, work_in(args) or work_of(e.name, args, sm)
+            works[key] = activity, work_in(args) or work_of(e.name, args, sm, part, from_graph)
         activity, work = works[key]
         lane = lanes.stream(e)
     else:
@@ -236,7 +245,9 @@ def _on_gpu(e: Event, lanes: Lanes, sm: Sm, works: Works, base_ns: int) -> Span:
         lane = lanes.stream(e) if on_stream else lanes.copies(e, activity)
         n_bytes = e.args.n_bytes
         known = type(n_bytes) is int and n_bytes >= 0
-        work = KernelWork("copy" if copied else "memset", moved_bytes=float(str(n_bytes))) if known else None
+        moved_bytes = float(str(n_bytes)) if known else None
+        told_of = known or from_graph
+        work = KernelWork("copy" if copied else "memset", None, moved_bytes, from_graph=from_graph) if told_of else None
     return Span(lane, activity, e.name, e.start_ns - base_ns, e.end_ns - base_ns, e.correlation, work)
 
 
