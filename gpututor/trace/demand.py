@@ -57,6 +57,8 @@ def demand_of(asked: Asked) -> Demand:
     """FLOP and bytes of an operator from its recorded shapes, each tensor read or written once."""
     if asked.name.endswith("n_convolution_backward_input"):
         return _old_gradient(asked)
+    if asked.name.endswith("n_convolution_backward_weight"):
+        return Demand(why=f"{asked.name}: the size of its weights isn't recorded")
     if asked.name.removeprefix("aten::") in MOVING:
         return Demand((Part(0.0),))
     try:
@@ -68,6 +70,8 @@ def demand_of(asked: Asked) -> Demand:
         return Demand(why=f"{asked.name}: its recorded shapes don't fit it")
     multiplying = [s for s in specs if isinstance(s, MULTIPLYING)]
     parts = tuple(_part(s) for s in multiplying or specs)
+    if not call.outs and not multiplying:  # of a sum over dimensions that aren't recorded, the result is of any size
+        parts = tuple(replace(part, moved_bytes=None) for part in parts)
     if asked.name in TENSORS_MOVED and len(parts) == 1:
         parts = (replace(parts[0], moved_bytes=float(TENSORS_MOVED[asked.name] * call.tensors()[0].n_bytes)),)
     return Demand(parts, bool(multiplying)) if parts else Demand(why=f"{asked.name}: no kernel is expected of it")

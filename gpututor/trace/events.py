@@ -12,7 +12,7 @@ import msgspec
 
 from gpututor.errors import TimelineError
 from gpututor.trace.called import Asked
-from gpututor.trace.categories import ANOTHER_ACCELERATOR, ON_GPU, ROLE_OF_CATEGORY, Role
+from gpututor.trace.categories import ANOTHER_ACCELERATOR, ARROWS, ON_GPU, ROLE_OF_CATEGORY, Role
 from gpututor.trace.exact import FURTHEST_NS, whole_ns
 from gpututor.trace.records import NO_ARGS, Args, Record, record_of
 
@@ -56,6 +56,7 @@ class Events:
     events: list[Event] = field(default_factory=list)
     thread_names: dict[tuple[str, str], str] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
+    arrows: list[Record] = field(default_factory=list)
     asked: dict[tuple[str, bytes, bytes, bytes, bytes], Asked] = field(default_factory=dict)
     another_accelerator: str | None = None
 
@@ -84,6 +85,8 @@ def sorted_out(raw: Iterable[object]) -> Events:
             _complete(out, record, names)
         elif record.ph == "M" and record.name == "thread_name" and record.args and isinstance(record.args.name, str):
             out.thread_names[str(record.pid), str(record.tid)] = record.args.name
+        elif record.ph in ("s", "f") and type(record.name) is str and record.name in ARROWS:
+            out.arrows.append(record)
     out.events = _without_doubles(_with_times(out.events, out.dropped), out.dropped)
     return out
 
@@ -119,7 +122,7 @@ def _complete(out: Events, record: Record, names: dict[str, str]) -> None:
 def _with_shapes(event: Event, args: Args, known: dict[tuple[str, bytes, bytes, bytes, bytes], Asked]) -> None:
     """Keep an operator's number and its shapes, the same ones once."""
     event.external = args.external if type(args.external) is int and args.external > 0 else None
-    texts = (args.dims, args.types, args.strides, args.concrete)
+    texts: tuple[object, ...] = (args.dims, args.types, args.strides, args.concrete)
     dims, types, strides, concrete = (bytes(t) if type(t) is msgspec.Raw else _text(t) for t in texts)
     key = (event.name, dims, types, strides, concrete)
     event.asked = known.get(key) or known.setdefault(key, Asked(*key))

@@ -9,14 +9,19 @@ from gpututor.trace.called import Asked
 from gpututor.trace.categories import Role
 from gpututor.trace.demand import Demand, demand_of, shared_out
 from gpututor.trace.events import Event
+from gpututor.trace.graphs import is_of_graph
 from gpututor.trace.kernels import Part
 
 START, END = attrgetter("start_ns"), attrgetter("end_ns")
 OUTSIDE = "launched outside any operator whose shapes are recorded"
+IN_A_GRAPH = "run by a graph, whose operators were seen when it was captured, not here"
 
 
-def parts_of(events: Sequence[Event]) -> Mapping[int, Part]:
-    """FLOP and bytes of kernels by `id` of their event; empty where no operator has shapes."""
+def parts_of(events: Sequence[Event], graphs: frozenset[int]) -> Mapping[int, Part]:
+    """FLOP and bytes of kernels by `id` of their event; empty where no operator has shapes.
+
+    `graphs` holds the correlations that `graph_numbers` gives.
+    """
     if not any(e.asked is not None for e in events):
         return {}
     around = _around_calls(events)
@@ -25,6 +30,9 @@ def parts_of(events: Sequence[Event]) -> Mapping[int, Part]:
     out: dict[int, Part] = {}
     for e in events:
         if e.role is not Role.KERNEL:
+            continue
+        if is_of_graph(e, graphs):
+            out[id(e)] = Part(why=IN_A_GRAPH)
             continue
         operator = around.get(e.correlation) if e.correlation is not None else None
         number = e.args.external
@@ -63,6 +71,8 @@ def _around_calls(events: Sequence[Event]) -> dict[int, Event]:
                 open_now.pop()
             if e.role is Role.OPERATOR:
                 open_now.append(e)
+                if e.correlation is not None:  # an arrow comes from it
+                    out[e.correlation] = e
             elif open_now and e.correlation is not None:
                 out[e.correlation] = open_now[-1]
     return out
