@@ -40,6 +40,15 @@ LISTS = frozenset({"TensorList", "GenericList"})
 MOST_ELEMENTS = 2**50  # our limit: a petabyte is more than any card holds, so a shape beyond it is damage
 WIDENING = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
 COMPARING = frozenset("eq ne lt le gt ge logical_not logical_and logical_or isnan isfinite".split())
+PLAIN_ARGUMENTS: dict[str, int] = {
+    **dict.fromkeys("neg abs exp log sqrt rsqrt reciprocal tanh sin cos erf square relu floor log1p expm1".split(), 1),
+    **dict.fromkeys("sigmoid silu logical_not".split(), 1),
+    **dict.fromkeys("mul pow clamp_min clamp_max maximum minimum sigmoid_backward tanh_backward".split(), 2),
+    **dict.fromkeys("eq ne lt le gt ge logical_and logical_or silu_backward".split(), 2),
+    **dict.fromkeys("add sub clamp threshold_backward".split(), 3),
+    **dict.fromkeys("addcmul addcdiv".split(), 4),
+}
+"""How many arguments they take. A further tensor is the one to write into (`out=`): a trace calls both the same."""
 MATRIX_PRODUCTS = frozenset("mm bmm addmm addmm_ baddbmm baddbmm_ linear mv dot".split())
 FORWARD, BACKWARD = "gpututor.attention.forward", "gpututor.attention.backward"
 # Fused attention: the call it is to the model, the place of q, that of the argument which says whether it is causal,
@@ -88,12 +97,13 @@ def call_of(asked: Asked) -> OpCall:
     """
     name = asked.name.removeprefix("aten::")
     args = _arguments(asked)
+    args = args[: PLAIN_ARGUMENTS.get(name, len(args))]
     if name in ATTENTION:
         return _attention(name, args, _has_numbers(asked))
     if name in CONVOLUTION:
         return _convolution(name, args, _has_numbers(asked))
     if name == "convolution_backward":
-        if not _has_numbers(asked):
+        if len(args) < 11 or any(arg is None for arg in args[4:]):
             raise KernelSpecError("its strides and which gradients it makes aren't recorded")
         return OpCall("aten.convolution_backward.default", tuple(args))
     if asked.name == name:
@@ -121,7 +131,7 @@ def _results(name: str, args: list[object], numbers_known: bool) -> tuple[Tensor
                 raise KernelSpecError("the shape that it normalizes over isn't recorded")
             args[place] = weight.shape
         return (first,)
-    if name in ("native_batch_norm", "cudnn_batch_norm") and not numbers_known:
+    if name in ("native_batch_norm", "cudnn_batch_norm") and (len(args) < 6 or not isinstance(args[5], bool)):
         raise KernelSpecError("whether it gathers statistics isn't recorded")
     if name in LIKE_THE_FIRST or (name.endswith("_") and name in FLOP_PER_ELEMENT):
         return (first,)
@@ -166,7 +176,7 @@ def _attention(name: str, args: list[object], numbers_known: bool) -> OpCall:
         raise KernelSpecError("the shapes of its queries, keys and values aren't recorded")
     if ends is not None and ends < len(args) and isinstance(args[ends], TensorMeta):
         raise KernelSpecError("its sequences differ in length, and how isn't recorded")
-    if not numbers_known or causal >= len(args):
+    if not numbers_known or causal >= len(args) or not isinstance(args[causal], int):
         raise KernelSpecError("whether its mask is causal isn't recorded")
     order = (0, 1, 2, 3) if heads_first else (0, 2, 1, 3)
     turned = tuple(
@@ -182,6 +192,8 @@ def _convolution(name: str, args: list[object], numbers_known: bool) -> OpCall:
     if not isinstance(x, TensorMeta) or not isinstance(w, TensorMeta):
         raise KernelSpecError("the shapes of its input and weights aren't recorded")
     places = CONVOLUTION[name]
+    if type(args[places[4]]) is not int:
+        raise KernelSpecError("its groups can't be read")
     padding, stride, dilation = (_each(args[place], len(x.shape) - 2) for place in places[:3])
     if places[3] is not None and args[places[3]]:
         raise KernelSpecError("the result of a transposed convolution isn't worked out here")

@@ -137,6 +137,7 @@ def test_attention_is_two_products_and_a_causal_mask_halves_them(causal, flop):
         pytest.param("aten::mul_", [[4, 8], []], ["float", "double"], 4 * 64 + 8, id="in place"),
         pytest.param("aten::copy_", [[4, 8], [4, 8]], ["c10::Half", "float"], 32 * (2 + 4), id="cast"),
         pytest.param("aten::fill_", [[4, 8], []], ["float", "Scalar"], 4 * 32, id="fill"),
+        pytest.param("aten::clamp_min", [[4, 8], [], [4, 8]], ["float", "Int", "float"], 4 * 64, id="into another"),
         pytest.param("aten::gt", [[4, 8], [4, 8]], ["float", "float"], 32 * (4 + 4 + 1), id="a bool comes out"),
         pytest.param("aten::_softmax", [[4, 8], [], []], ["float", "Scalar", "Scalar"], 2 * 128, id="softmax"),
         pytest.param("aten::native_layer_norm", [[4, 8], [], [8], [8]], ["float", "", *FLOATS[:2]], 256, id="norm"),
@@ -184,6 +185,13 @@ def test_where_shapes_do_not_say_there_is_a_reason_and_no_number(name, dims, typ
 
     assert (work.flop, work.moved_bytes) == (None, None)
     assert why in work.flop_unknown
+
+
+def test_a_causal_mask_that_cannot_be_read_is_not_guessed():
+    numbers = ["", "", "", "", "", "6", "6", "0.", "N/A", "False"]
+    types, dims = ["c10::Half"] * 3 + ["", ""] + ["Scalar"] * 5, [[1, 6, 2, 8]] * 3 + [[]] * 7
+
+    assert only("aten::_flash_attention_forward", dims, types, numbers, kernel="flash_fwd_kernel") == (None, None)
 
 
 def test_which_of_several_kernels_multiplies_may_stay_open():
