@@ -56,6 +56,7 @@ class Events:
     events: list[Event] = field(default_factory=list)
     thread_names: dict[tuple[str, str], str] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
+    names: dict[str, str] = field(default_factory=dict)  # each text once, however often it is written
     arrows: list[Record] = field(default_factory=list)
     asked: dict[tuple[str, bytes, bytes, bytes, bytes], Asked] = field(default_factory=dict)
     another_accelerator: str | None = None
@@ -72,7 +73,7 @@ def sorted_out(raw: Iterable[object]) -> Events:
         TimelineError: there are more than `MOST_EVENTS`.
     """
     out = Events()
-    names: dict[str, str] = {}  # each text once, however often it is written
+    names = out.names
     for item in raw:
         if type(item) is Record:
             record = item

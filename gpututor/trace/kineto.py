@@ -67,7 +67,7 @@ def read(
     base_ns = min(window_ns[0], *(e.start_ns for e in found.events))
     lanes = Lanes(found.thread_names)
     devices = _devices(document.header)
-    spans = _spans(found.events, lanes, {k: sm_of(d) for k, d in devices.items()}, base_ns)
+    spans = _spans(found, lanes, {k: sm_of(d) for k, d in devices.items()}, base_ns)
     busiest = _busiest(found.events)
     label = _label(devices.get(busiest, {}), origin, what or document.name, host, versions, document.header)
     window_ns = window_ns[0] - base_ns, window_ns[1] - base_ns
@@ -140,13 +140,14 @@ def _busiest(events: Sequence[Event]) -> int | None:
     return counts.most_common(1)[0][0]
 
 
-def _spans(events: Sequence[Event], lanes: Lanes, sms: Mapping[int | None, Sm], base_ns: int) -> list[Span]:
+def _spans(found: Events, lanes: Lanes, sms: Mapping[int | None, Sm], base_ns: int) -> list[Span]:
+    events = found.events
     started = {e.correlation: e for e in events if e.role in ON_GPU and e.correlation is not None}
     works: Works = {}
     by_name: dict[tuple[Role, str], Activity | None] = {}  # all but a driver's calls are told by it
     unknown, spans = Sm(), []
-    graphs = graph_numbers(events)
-    parts = parts_of(events, graphs)
+    graphs = graph_numbers(found)
+    parts = parts_of(events, graphs) if found.asked else {}
     for e in events:
         if e.role in ON_GPU:
             span = _on_gpu(

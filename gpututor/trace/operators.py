@@ -18,12 +18,10 @@ IN_A_GRAPH = "run by a graph, whose operators were seen when it was captured, no
 
 
 def parts_of(events: Sequence[Event], graphs: frozenset[int]) -> Mapping[int, Part]:
-    """FLOP and bytes of kernels by `id` of their event; empty where no operator has shapes.
+    """FLOP and bytes of kernels by `id` of their event; for traces with shapes.
 
     `graphs` holds the correlations that `graph_numbers` gives.
     """
-    if not any(e.asked is not None for e in events):
-        return {}
     around = _around_calls(events)
     named = {e.external: e for e in events if e.external is not None and e.asked is not None}
     groups: dict[int, tuple[Event, list[Event]]] = {}
