@@ -28,7 +28,7 @@ MOST_EVENTS = 12_000_000
 class Event(msgspec.Struct, gc=False):
     """One complete event. `correlation` is the launch number, shared by a call and what it started, if it has one.
 
-    `external` is the number of an operator whose shapes were recorded (`asked`).
+    `asked` are an operator's shapes where they were recorded.
     """
 
     role: Role
@@ -39,7 +39,6 @@ class Event(msgspec.Struct, gc=False):
     tid: Any
     args: Args
     correlation: int | None = None
-    external: int | None = None
     asked: Asked | None = None
 
     @property
@@ -86,7 +85,7 @@ def sorted_out(raw: Iterable[object]) -> Events:
             _complete(out, record, names)
         elif record.ph == "M" and record.name == "thread_name" and record.args and isinstance(record.args.name, str):
             out.thread_names[str(record.pid), str(record.tid)] = record.args.name
-        elif record.ph in ("s", "f") and type(record.name) is str and record.name in ARROWS:
+        elif type(record.name) is str and record.name in ARROWS:
             out.arrows.append(record)
     out.events = _without_doubles(_with_times(out.events, out.dropped), out.dropped)
     return out
@@ -111,18 +110,25 @@ def _complete(out: Events, record: Record, names: dict[str, str]) -> None:
         raise TimelineError(f"there are more than {MOST_EVENTS:,} events in this trace; record fewer steps")
     else:
         name = names.setdefault(name, name) if type(name) is str else "(no name)"
-        args, number = NO_ARGS, None
-        if record.args is not None and role in SPEAKING:
-            args, number = record.args, record.args.correlation
+        args, number = record.args, None
+        if args is None:
+            args = NO_ARGS
+        elif role in SPEAKING:
+            number = args.correlation
             number = number if type(number) is int and number > 0 else None
+        elif args.dims and role is Role.OPERATOR:
+            event = Event(role, name, start_ns, start_ns + long_ns, record.pid, record.tid, NO_ARGS)
+            _with_shapes(event, args, out.asked)
+            out.events.append(event)
+            return
+        else:
+            args = NO_ARGS
         out.events.append(Event(role, name, start_ns, start_ns + long_ns, record.pid, record.tid, args, number))
-        if role is Role.OPERATOR and record.args is not None and record.args.dims:
-            _with_shapes(out.events[-1], record.args, out.asked)
 
 
 def _with_shapes(event: Event, args: Args, known: dict[tuple[str, bytes, bytes, bytes, bytes], Asked]) -> None:
     """Keep an operator's number and its shapes, the same ones once."""
-    event.external = args.external if type(args.external) is int and args.external > 0 else None
+    event.args = Args(external=args.external)
     texts: tuple[object, ...] = (args.dims, args.types, args.strides, args.concrete)
     dims, types, strides, concrete = (bytes(t) if type(t) is msgspec.Raw else _text(t) for t in texts)
     key = (event.name, dims, types, strides, concrete)

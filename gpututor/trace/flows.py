@@ -29,7 +29,7 @@ def link(events: Sequence[Event], arrows: Iterable[Record]) -> None:
             key = f"{arrow.name} {arrow.id}"
             if arrow.ph == "s":
                 begins[key] = place, at_ns
-            else:
+            elif arrow.ph == "f":
                 ends[place, at_ns] = key
     callers = _callers(events, {place for place, _ in begins.values()}) if begins else {}
     number = max((e.correlation for e in events if e.correlation is not None), default=0)

@@ -23,7 +23,7 @@ def parts_of(events: Sequence[Event], graphs: frozenset[int]) -> Mapping[int, Pa
     `graphs` holds the correlations that `graph_numbers` gives.
     """
     around = _around_calls(events)
-    named = {e.external: e for e in events if e.external is not None and e.asked is not None}
+    named = {e.args.external: e for e in events if e.asked is not None and type(e.args.external) is int}
     groups: dict[int, tuple[Event, list[Event]]] = {}
     out: dict[int, Part] = {}
     for e in events:
