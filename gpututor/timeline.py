@@ -92,7 +92,8 @@ class KernelWork:
 
     `flop` counts a multiply-add as two. `moved_bytes` is traffic to and from GPU
     memory. `n_blocks` thread blocks were launched, of which at most
-    `blocks_per_sm` are resident on one SM. `useful_flop` leaves out recomputation and padding.
+    `blocks_per_sm` are resident on one SM. `useful_flop` leaves out recomputation and padding. `flop_unknown` says why
+    `flop` is None, where the source says it. `from_graph` is True where a CUDA or HIP graph ran it.
     """
 
     kind: str = "kernel"
@@ -103,6 +104,8 @@ class KernelWork:
     number_format: str | None = None  # "fp64", "fp32", "tf32", "fp16", "bf16", "int8"
     tensor_core: bool | None = None
     useful_flop: float | None = None
+    flop_unknown: str | None = None
+    from_graph: bool | None = None
 
 
 class Span(msgspec.Struct, frozen=True, gc=False):

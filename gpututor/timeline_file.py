@@ -7,7 +7,8 @@ The same timeline always gives the same bytes. Layout of version 1::
      "window_ns": [start, end],
      "lanes":  [[kind, name, device], …],
      "names":  [name, …],                      # each text once
-     "works":  [[kind, flop, moved_bytes, n_blocks, blocks_per_sm, number_format, tensor_core, useful_flop], …],
+     "works":  [[kind, flop, moved_bytes, n_blocks, blocks_per_sm, number_format, tensor_core, useful_flop,
+                flop_unknown, from_graph], …],       # the last two only where one of them is known
      "spans":  [[lane, activity, name, start_ns, duration_ns, launch, work], …],
      "steps":  [[start_ns, end_ns, n_samples, loss], …],
      "losses": [text, …]}                      # what was lost while reading
@@ -86,6 +87,7 @@ def to_bytes(timeline: Timeline) -> bytes:
                 w.number_format,
                 w.tensor_core,
                 w.useful_flop,
+                *((w.flop_unknown, w.from_graph) if w.flop_unknown or w.from_graph is not None else ()),
             ]
             for w in works
         ],

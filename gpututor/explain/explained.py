@@ -16,7 +16,7 @@ from gpututor.explain.windows import Window, span_of, window_of
 from gpututor.ledger import TwoWindows, host_of
 from gpututor.ledger.device import devices
 from gpututor.model.uncollected import uncollected
-from gpututor.timeline import COMPUTING, Activity, Timeline
+from gpututor.timeline import COMPUTING, ON_HOST, Activity, Timeline, covered_ns
 from gpututor.trace import read
 from gpututor.trace.kernels import MATRIX, kernel_class
 from gpututor.trace.opening import Source
@@ -65,6 +65,22 @@ class Explained:
                     s.duration_ns
                 )
         return spent
+
+    def graph_share(self) -> float | None:
+        """Share of the window's busy time in which something ran that a CUDA or HIP graph started; None without any.
+
+        Busy is everything on the GPU, copies and communication too, as in `Window.busy_share`.
+        """
+        timeline = self.window.timeline
+        on_gpu = [
+            s
+            for s in timeline.spans
+            if s.activity not in ON_HOST
+            and (self.device is None or timeline.lanes[s.lane].device in (None, self.device))
+        ]
+        from_graph_ns = covered_ns((s for s in on_gpu if s.work is not None and s.work.from_graph), timeline.window_ns)
+        busy_ns = covered_ns(on_gpu, timeline.window_ns)
+        return from_graph_ns / busy_ns if from_graph_ns else None
 
 
 def explain(source: Source, *, device: int | None = None, what: str = "") -> Explained:

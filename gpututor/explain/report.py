@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gpututor.explain.explained import Explained
-from gpututor.explain.words import classes_said, cores_said, head_lines, windows_rows
+from gpututor.explain.words import classes_said, cores_said, graphs_said, head_lines, windows_rows
 from gpututor.run.report import finding, waterfall
 from gpututor.text import percent
 
@@ -38,6 +38,8 @@ def parts(one: Explained, width: int) -> Iterator[RenderableType]:
         yield Text(classes)
     if cores := cores_said(one):
         yield Text(cores)
+    if graphs := graphs_said(one):
+        yield Text(graphs)
     yield from (Padding(Text(f"Lost: {loss}.", style="dim"), (0, 0, 0, 0)) for loss in one.timeline.losses)
 
 

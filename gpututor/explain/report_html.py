@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from gpututor.charts import strip_svg
 from gpututor.explain.explained import Explained
-from gpututor.explain.words import classes_said, cores_said, head_lines, windows_rows
+from gpututor.explain.words import classes_said, cores_said, graphs_said, head_lines, windows_rows
 from gpututor.ledger import rows, waits
 from gpututor.page import findings, gauges, legend_of, source_line, waterfall
 from gpututor.page.alone import alone, without_links
@@ -40,7 +40,12 @@ def parts(one: Explained) -> Iterator[str]:
     yield _section("One step" if one.window.timeline.steps else "The whole trace", strip(one))
     yield _section("What to change", without_links(findings(one.findings).text))
     yield _section("The two windows", _windows(one))
-    sentences = [classes_said(one), cores_said(one), *(f"Lost: {loss}." for loss in one.timeline.losses)]
+    sentences = [
+        classes_said(one),
+        cores_said(one),
+        graphs_said(one),
+        *(f"Lost: {loss}." for loss in one.timeline.losses),
+    ]
     listed = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences if sentence)
     yield _section("What else it says", f'<ul class="gt-notes-list">{listed}</ul>') if listed else ""
 

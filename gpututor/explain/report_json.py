@@ -15,6 +15,7 @@ Layout of version 1::
      "disagreement": text | null,                         # where the two windows would lead to different conclusions
      "gauges": {"busy_share", "gpu_util_share", "sm_fill_share", "mfu"}, "reasons": {gauge: text},
      "kernel_classes": {class: share of kernel time}, "tensor_cores": {"on", "off", "unknown": share of matrix kernels},
+     "graph_share": number | null,                        # of the busy time, run from CUDA or HIP graphs; null: none
      "findings": [{"cause", "account", "share", "evidence", "change", "gain", "confidence", "why_so_sure", "lesson",
                    "sentence"}, …]}
 
@@ -62,6 +63,7 @@ def document(one: Explained) -> dict[str, Any]:
         "reasons": dict(ledger.reasons),
         "kernel_classes": shares(classes),
         "tensor_cores": shares(cores),
+        "graph_share": one.graph_share(),
         "findings": [
             finding_fields(found) | {"why_so_sure": found.confidence.reason, "sentence": found.sentence}
             for found in one.findings

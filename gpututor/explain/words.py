@@ -51,6 +51,12 @@ def classes_said(one: Explained) -> str:
     return f"Kernels by time: {listed}" + (f", others {percent(rest / whole)}." if rest else ".")
 
 
+def graphs_said(one: Explained) -> str:
+    """How much of the busy time ran from graphs; empty where none was seen."""
+    share = one.graph_share()
+    return "" if share is None else f"Run from CUDA or HIP graphs: {percent(share)} of the busy time."
+
+
 def cores_said(one: Explained) -> str:
     """How much of the matrix kernels' time is on tensor cores, as far as names say; empty without any."""
     cores = one.tensor_core_ns()

@@ -78,7 +78,7 @@ def charge(
         useful_flop=_useful_flop(kernels.values(), window_ns),
         card=card,
         device=device,
-        reasons=_reasons(splits.values(), card, n_sms, n_samples),
+        reasons=_reasons(splits.values(), card, n_sms, n_samples, _flop_unknown(kernels.values())),
         pieces=tuple(pieces),
     )
 
@@ -215,8 +215,18 @@ def _useful_flop(kernels: Iterable[Span], window_ns: tuple[int, int]) -> float |
     return total
 
 
+def _flop_unknown(kernels: Iterable[Span]) -> str:
+    """Why most of the kernels without FLOP have none, in a source's own words; empty where it doesn't say."""
+    unsaid = [s.work for s in kernels if s.duration_ns and s.work is not None and s.work.flop is None]
+    words = Counter(work.flop_unknown for work in unsaid if work.flop_unknown)
+    if not words:
+        return ""
+    why, n = words.most_common(1)[0]
+    return f"{n:,} of them: {why}"
+
+
 def _reasons(
-    splits: Collection[busy.Split], card: Card | None, n_sms: int | None, n_samples: int | None
+    splits: Collection[busy.Split], card: Card | None, n_sms: int | None, n_samples: int | None, flop_unknown: str = ""
 ) -> dict[str, str]:
     """Why a gauge can't be read, by the gauge's name; empty where all can."""
     n, no_fill = len(splits), sum(not s.fill_known for s in splits)
@@ -229,7 +239,8 @@ def _reasons(
     if n and card is None:
         reasons["mfu"] = "the card isn't in our table, so its peak isn't known"
     elif no_flop:
-        reasons["mfu"] = f"{no_flop:,} of {n:,} kernels don't say their FLOP (a trace without shapes)"
+        why = flop_unknown or "a trace without shapes"
+        reasons["mfu"] = f"{no_flop:,} of {n:,} kernels don't say their FLOP ({why})"
     if n_samples is None:
         reasons["samples_per_s"] = "the steps don't say how many samples they hold"
     return reasons

@@ -57,6 +57,9 @@ INPUT_MARKS = ("enumerate(DataLoader)", "gpututor: next batch")
 PAUSE_MARK, START_UP_MARK, WAIT_MARK = "gpututor: pause", "gpututor: start-up", "gpututor: other ranks"
 """Marks of our own for what no mark of torch's says."""
 
+ARROWS = frozenset({"ac2g", "async_cpu_to_gpu"})
+"""Names of arrows from a call to what it started; both are Kineto's, of different years."""
+
 COLLECTIVE = re.compile(r"^(nccl|rccl|mscclKernel)|ncclDev|ncclKernel|rcclDev")
 COPY_DIRECTION = {
     "HtoD": Activity.COPY_TO_GPU,

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from gpututor.errors import TimelineError
-from gpututor.trace.categories import ANOTHER_ACCELERATOR, ON_GPU, ROLE_OF_CATEGORY, Role
+from gpututor.trace.called import Asked
+from gpututor.trace.categories import ANOTHER_ACCELERATOR, ARROWS, ON_GPU, ROLE_OF_CATEGORY, Role
 from gpututor.trace.exact import FURTHEST_NS, whole_ns
 from gpututor.trace.records import NO_ARGS, Args, Record, record_of
 
@@ -25,7 +26,10 @@ MOST_EVENTS = 12_000_000
 
 
 class Event(msgspec.Struct, gc=False):
-    """One complete event. `correlation` is the launch number, shared by a call and what it started, if it has one."""
+    """One complete event. `correlation` is the launch number, shared by a call and what it started, if it has one.
+
+    `asked` are an operator's shapes where they were recorded.
+    """
 
     role: Role
     name: str
@@ -35,6 +39,7 @@ class Event(msgspec.Struct, gc=False):
     tid: Any
     args: Args
     correlation: int | None = None
+    asked: Asked | None = None
 
     @property
     def place(self) -> tuple[str, str]:
@@ -50,6 +55,9 @@ class Events:
     events: list[Event] = field(default_factory=list)
     thread_names: dict[tuple[str, str], str] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
+    names: dict[str, str] = field(default_factory=dict)  # each text once, however often it is written
+    arrows: list[Record] = field(default_factory=list)
+    asked: dict[tuple[str, bytes, bytes, bytes, bytes], Asked] = field(default_factory=dict)
     another_accelerator: str | None = None
 
     def losses(self) -> tuple[str, ...]:
@@ -64,7 +72,7 @@ def sorted_out(raw: Iterable[object]) -> Events:
         TimelineError: there are more than `MOST_EVENTS`.
     """
     out = Events()
-    names: dict[str, str] = {}  # each text once, however often it is written
+    names = out.names
     for item in raw:
         if type(item) is Record:
             record = item
@@ -77,6 +85,8 @@ def sorted_out(raw: Iterable[object]) -> Events:
             _complete(out, record, names)
         elif record.ph == "M" and record.name == "thread_name" and record.args and isinstance(record.args.name, str):
             out.thread_names[str(record.pid), str(record.tid)] = record.args.name
+        elif type(record.name) is str and record.name in ARROWS:
+            out.arrows.append(record)
     out.events = _without_doubles(_with_times(out.events, out.dropped), out.dropped)
     return out
 
@@ -100,11 +110,37 @@ def _complete(out: Events, record: Record, names: dict[str, str]) -> None:
         raise TimelineError(f"there are more than {MOST_EVENTS:,} events in this trace; record fewer steps")
     else:
         name = names.setdefault(name, name) if type(name) is str else "(no name)"
-        args, number = NO_ARGS, None
-        if record.args is not None and role in SPEAKING:
-            args, number = record.args, record.args.correlation
+        args, number = record.args, None
+        if args is None:
+            args = NO_ARGS
+        elif role in SPEAKING:
+            number = args.correlation
             number = number if type(number) is int and number > 0 else None
+        elif args.dims and role is Role.OPERATOR:
+            event = Event(role, name, start_ns, start_ns + long_ns, record.pid, record.tid, NO_ARGS)
+            _with_shapes(event, args, out.asked)
+            out.events.append(event)
+            return
+        else:
+            args = NO_ARGS
         out.events.append(Event(role, name, start_ns, start_ns + long_ns, record.pid, record.tid, args, number))
+
+
+def _with_shapes(event: Event, args: Args, known: dict[tuple[str, bytes, bytes, bytes, bytes], Asked]) -> None:
+    """Keep an operator's number and its shapes, the same ones once."""
+    event.args = Args(external=args.external)
+    texts: tuple[object, ...] = (args.dims, args.types, args.strides, args.concrete)
+    dims, types, strides, concrete = (bytes(t) if type(t) is msgspec.Raw else _text(t) for t in texts)
+    key = (event.name, dims, types, strides, concrete)
+    event.asked = known.get(key) or known.setdefault(key, Asked(*key))
+
+
+def _text(value: object) -> bytes:
+    """What was loaded by somebody else, as text again."""
+    try:
+        return msgspec.json.encode(value)
+    except (TypeError, ValueError, RecursionError):
+        return b"?"
 
 
 def _with_times(events: list[Event], dropped: Counter[str]) -> list[Event]:

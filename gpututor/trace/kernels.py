@@ -1,6 +1,6 @@
 """What a trace says about one kernel's work: its blocks, how many fit on an SM, and hints in its name.
 
-FLOP and bytes are not in a trace, so they stay None.
+FLOP and bytes are not in a trace; where it has the shapes of operators, they are worked out from these (`demand`).
 """
 
 from __future__ import annotations
@@ -39,6 +39,16 @@ class Sm:
     capability: tuple[int, int] = (0, 0)
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """FLOP and bytes of one kernel, or why they can't be told. `number_format` is that of the operator's numbers."""
+
+    flop: float | None = None
+    moved_bytes: float | None = None
+    number_format: str | None = None
+    why: str | None = None
+
+
 def sm_of(device: Mapping[str, object]) -> Sm:
     """An SM of a device, from its `deviceProperties`."""
     return Sm(
@@ -51,16 +61,32 @@ def sm_of(device: Mapping[str, object]) -> Sm:
     )
 
 
-def work_of(name: str, args: Args, sm: Sm) -> KernelWork:
-    """What the trace and the kernel's name tell of its work."""
+def work_of(name: str, args: Args, sm: Sm, part: Part | None = None, from_graph: bool | None = None) -> KernelWork:
+    """What the trace and the kernel's name tell of its work; `part` is what its operator's shapes tell."""
     number_format, tensor_core = _format(name)
+    if number_format is None and part is not None:
+        number_format = _format_of_numbers(part.number_format, tensor_core, _kind(name))
     return KernelWork(
         kind=_kind(name),
         n_blocks=_volume(args.grid),
         blocks_per_sm=_resident(args, sm),
         number_format=number_format,
         tensor_core=tensor_core,
+        flop=part.flop if part else None,
+        moved_bytes=part.moved_bytes if part else None,
+        flop_unknown=part.why if part else None,
+        from_graph=from_graph,
     )
+
+
+def _format_of_numbers(number_format: str | None, tensor_core: bool | None, kind: str) -> str | None:
+    """The format that a kernel computes in, from that of its operator's numbers.
+
+    Tensor cores take fp32 numbers as tf32; a matrix kernel on them that doesn't say where it runs may do either.
+    """
+    if number_format != "fp32" or kind not in MATRIX:
+        return number_format
+    return None if tensor_core is None else "tf32" if tensor_core else "fp32"
 
 
 def _resident(args: Args, sm: Sm) -> int | None:

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from gpututor.cards import find_card
 from gpututor.errors import NoKernels, TimelineError
-from gpututor.timeline import Activity, KernelWork, Label, Lane, LaneKind, Origin, Span, Step, Timeline
+from gpututor.timeline import Activity, KernelWork, Label, Origin, Span, Step, Timeline
 from gpututor.trace.categories import (
     COLLECTIVE,
     ON_GPU,
@@ -27,8 +26,12 @@ from gpututor.trace.categories import (
     is_input_mark,
 )
 from gpututor.trace.events import Event, Events, in_stream_order, sorted_out
-from gpututor.trace.kernels import Sm, sm_of, work_of
+from gpututor.trace.flows import link
+from gpututor.trace.graphs import graph_numbers, is_of_graph
+from gpututor.trace.kernels import Part, Sm, sm_of, work_of
+from gpututor.trace.lanes import Lanes, device_of
 from gpututor.trace.opening import Document, Source, opened
+from gpututor.trace.operators import parts_of
 from gpututor.trace.own import activity_of_mark, told_in, work_in
 
 Works = dict[tuple[object, ...], tuple[Activity, KernelWork]]
@@ -57,13 +60,14 @@ def read(
     document = opened(source)
     found = sorted_out(document.events)
     _refuse_without_kernels(document, found)
+    link(found.events, found.arrows)
     in_stream_order(found.events, found.dropped)
     steps = _steps(found.events)
     window_ns = (steps[0].start_ns, steps[-1].end_ns) if steps else _device_window_ns(found.events)
     base_ns = min(window_ns[0], *(e.start_ns for e in found.events))
     lanes = Lanes(found.thread_names)
     devices = _devices(document.header)
-    spans = _spans(found.events, lanes, {k: sm_of(d) for k, d in devices.items()}, base_ns)
+    spans = _spans(found, lanes, {k: sm_of(d) for k, d in devices.items()}, base_ns)
     busiest = _busiest(found.events)
     label = _label(devices.get(busiest, {}), origin, what or document.name, host, versions, document.header)
     window_ns = window_ns[0] - base_ns, window_ns[1] - base_ns
@@ -131,78 +135,25 @@ def _device_window_ns(events: Sequence[Event]) -> tuple[int, int]:
     return min(e.start_ns for e in on_gpu), max(e.end_ns for e in on_gpu)
 
 
-@dataclass(slots=True)
-class Lanes:
-    """Rows of the timeline, made as spans need them."""
-
-    thread_names: Mapping[tuple[str, str], str]
-    rows: list[Lane] = field(default_factory=list)
-    _index: dict[tuple[object, ...], int] = field(default_factory=dict)
-    _threads: dict[tuple[int, int], int] = field(default_factory=dict)  # those with plain numbers, looked up quicker
-
-    def host(self, e: Event) -> int:
-        """The lane of a host thread."""
-        plain = (e.pid, e.tid) if type(e.pid) is int and type(e.tid) is int else None
-        known = None if plain is None else self._threads.get(plain)
-        if known is not None:
-            return known
-        key = ("host", str(e.pid), str(e.tid))
-        if key not in self._index:
-            name = self.thread_names.get((key[1], key[2])) or f"thread {key[2]}"
-            self._add(key, Lane(LaneKind.HOST, name))
-        if plain is not None:
-            self._threads[plain] = self._index[key]
-        return self._index[key]
-
-    def stream(self, e: Event) -> int:
-        """The lane of a GPU stream."""
-        device, stream = device_of(e), e.args.stream
-        number = str(e.tid if stream is None else stream).removeprefix("stream ")
-        key = ("stream", device, number)
-        if key not in self._index:
-            self._add(key, Lane(LaneKind.STREAM, f"stream {number}", device))
-        return self._index[key]
-
-    def copies(self, e: Event, activity: Activity) -> int:
-        """The lane of one direction of copies, or of transfers between GPUs."""
-        device = device_of(e)
-        key = ("copies", device, activity)
-        if key not in self._index:
-            names = {
-                Activity.COPY_TO_GPU: (LaneKind.COPY, "copies to the GPU"),
-                Activity.COPY_TO_HOST: (LaneKind.COPY, "copies to the host"),
-                Activity.TRANSFER: (LaneKind.LINK, "transfers between GPUs"),
-            }
-            kind, name = names[activity]
-            self._add(key, Lane(kind, name, device))
-        return self._index[key]
-
-    def _add(self, key: tuple[object, ...], lane: Lane) -> None:
-        self._index[key] = len(self.rows)
-        self.rows.append(lane)
-
-
-def device_of(e: Event) -> int | None:
-    """The GPU's index, by the record's own word or else its process number, which Kineto uses for it."""
-    for number in (e.args.device, e.pid):
-        if type(number) is int and 0 <= number < 1024:
-            return number
-    return None
-
-
 def _busiest(events: Sequence[Event]) -> int | None:
     counts = Counter(device_of(e) for e in events if e.role is Role.KERNEL)
     return counts.most_common(1)[0][0]
 
 
-def _spans(events: Sequence[Event], lanes: Lanes, sms: Mapping[int | None, Sm], base_ns: int) -> list[Span]:
+def _spans(found: Events, lanes: Lanes, sms: Mapping[int | None, Sm], base_ns: int) -> list[Span]:
+    events = found.events
     started = {e.correlation: e for e in events if e.role in ON_GPU and e.correlation is not None}
     works: Works = {}
     by_name: dict[tuple[Role, str], Activity | None] = {}  # all but a driver's calls are told by it
     unknown, spans = Sm(), []
+    graphs = graph_numbers(found)
+    parts = parts_of(events, graphs) if found.asked else {}
     for e in events:
         if e.role in ON_GPU:
-            spans.append(_on_gpu(e, lanes, sms.get(device_of(e), unknown), works, base_ns))
+            span = _on_gpu(
+                e, lanes, sms.get(device_of(e), unknown), works, base_ns, parts.get(id(e)), is_of_graph(e, graphs)
+            )
+            spans.append(span)
             continue
         number = e.correlation
         work = None if number is None else started.get(number)
@@ -218,15 +169,18 @@ def _spans(events: Sequence[Event], lanes: Lanes, sms: Mapping[int | None, Sm], 
     return spans
 
 
-def _on_gpu(e: Event, lanes: Lanes, sm: Sm, works: Works, base_ns: int) -> Span:
+def _on_gpu(
+    e: Event, lanes: Lanes, sm: Sm, works: Works, base_ns: int, part: Part | None, from_graph: bool | None
+) -> Span:
     work: KernelWork | None
     if e.role is Role.KERNEL:
         args = e.args
         told = () if args.ours is None else (str(args.ours),)
-        key = (e.name, str(args.grid), str(args.block), str(args.registers), str(args.smem_bytes), sm, *told)
+        shape = (str(args.grid), str(args.block), str(args.registers), str(args.smem_bytes))
+        key = (e.name, *shape, sm, from_graph, part, *told)
         if key not in works:
             activity = Activity.COLLECTIVE if COLLECTIVE.search(e.name) else Activity.KERNEL
-            works[key] = activity, work_in(args) or work_of(e.name, args, sm)
+            works[key] = activity, work_in(args) or work_of(e.name, args, sm, part, from_graph)
         activity, work = works[key]
         lane = lanes.stream(e)
     else:
@@ -236,7 +190,9 @@ def _on_gpu(e: Event, lanes: Lanes, sm: Sm, works: Works, base_ns: int) -> Span:
         lane = lanes.stream(e) if on_stream else lanes.copies(e, activity)
         n_bytes = e.args.n_bytes
         known = type(n_bytes) is int and n_bytes >= 0
-        work = KernelWork("copy" if copied else "memset", moved_bytes=float(str(n_bytes))) if known else None
+        moved_bytes = float(str(n_bytes)) if known else None
+        told_of = known or from_graph
+        work = KernelWork("copy" if copied else "memset", None, moved_bytes, from_graph=from_graph) if told_of else None
     return Span(lane, activity, e.name, e.start_ns - base_ns, e.end_ns - base_ns, e.correlation, work)
 
 

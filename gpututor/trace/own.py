@@ -13,7 +13,7 @@ from gpututor.trace.categories import PAUSE_MARK, START_UP_MARK, WAIT_MARK
 from gpututor.trace.records import OURS, Args
 
 MARKS = {PAUSE_MARK: Activity.PAUSE, START_UP_MARK: Activity.STARTUP, WAIT_MARK: Activity.COMM_WAIT}
-TEXTS = frozenset({"kind", "number_format"})
+TEXTS = frozenset({"kind", "number_format", "flop_unknown"})
 COUNTS = frozenset({"n_blocks", "blocks_per_sm"})
 _KNOWN = {field.name for field in fields(KernelWork)}
 
@@ -69,7 +69,7 @@ def activity_of_mark(name: str) -> Activity | None:
 def _right(name: str, value: object) -> bool:
     if name in TEXTS:
         return isinstance(value, str)
-    if name == "tensor_core":
+    if name in ("tensor_core", "from_graph"):
         return isinstance(value, bool)
     if name in COUNTS:
         return type(value) is int and value > 0

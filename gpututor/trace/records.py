@@ -11,6 +11,10 @@ OURS = "gpututor"
 """Name of the field in which traces that we write say what a profiler has no field for."""
 
 
+UNSAID = msgspec.Raw()
+"""What stands for shapes that a record doesn't have. They are kept as text, since most are the same ones again."""
+
+
 class Args(msgspec.Struct, gc=False):
     """What a record says about itself; None where it says nothing."""
 
@@ -24,6 +28,13 @@ class Args(msgspec.Struct, gc=False):
     registers: Any = msgspec.field(default=None, name="registers per thread")
     smem_bytes: Any = msgspec.field(default=None, name="shared memory")
     name: Any = None
+    external: Any = msgspec.field(default=None, name="External id")
+    graph: Any = msgspec.field(default=None, name="graph id")
+    graph_node: Any = msgspec.field(default=None, name="graph node id")
+    dims: msgspec.Raw = msgspec.field(default=UNSAID, name="Input Dims")
+    types: msgspec.Raw = msgspec.field(default=UNSAID, name="Input type")
+    strides: msgspec.Raw = msgspec.field(default=UNSAID, name="Input Strides")
+    concrete: msgspec.Raw = msgspec.field(default=UNSAID, name="Concrete Inputs")
     ours: Any = msgspec.field(default=None, name=OURS)
 
 
