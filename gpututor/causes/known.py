@@ -20,6 +20,7 @@ class Known:
     `symptom` is what somebody sees who has no ledger, `gauge` the reading that proves it. `accounts` are the ledger's
     that it explains, the main one first; they are empty where it is about the timeline itself. `least` is the share of
     the window from which it is named, where a share decides. `lesson` is the number of the lesson about it.
+    `part_of` is the account of which it explains a part: what is named so is not told again by that account's cause.
     """
 
     symptom: str
@@ -28,6 +29,7 @@ class Known:
     lesson: int
     accounts: tuple[Account, ...] = ()
     least: Callable[[Thresholds], float] | None = None
+    part_of: Account | None = None
 
 
 def _idle(limits: Thresholds) -> float:
@@ -81,6 +83,25 @@ KNOWN: Mapping[Cause, Known] = {
         (Account.EXPOSED_COMMUNICATION,),
         _idle,
     ),
+    Cause.STRAGGLING_RANK: Known(
+        "one card's collectives last longer than another's",
+        "the same collective on all ranks: the last to start is the one that the others wait for",
+        "Look at what the last rank does more of: longer samples, a slower loader, logging, a slower card. Give all "
+        "ranks as much work: sort samples by length into batches, or balance what the cards hold.",
+        16,
+        part_of=Account.EXPOSED_COMMUNICATION,
+        least=_idle,
+    ),
+    Cause.COMPILING: Known(
+        "steps of many seconds at first, and single ones again later",
+        "marks of `torch.compile` in the trace, calls that load modules; `TORCH_LOGS=recompiles` says why again",
+        "If you want the speed of a long run, look at later steps. If it goes on, keep shapes fixed or mark them "
+        "dynamic (`torch._dynamo.mark_dynamic`), keep the cache of compiled code between runs, and try out kernels "
+        "(`cudnn.benchmark`, `max-autotune`) for fixed shapes only.",
+        14,
+        part_of=Account.START_UP,
+        least=_idle,
+    ),
     Cause.START_UP: Known(
         "the first steps take longest, or single ones again and again",
         "time of the first steps apart from the rest; new shapes",
@@ -89,6 +110,25 @@ KNOWN: Mapping[Cause, Known] = {
         14,
         (Account.START_UP,),
         _idle,
+    ),
+    Cause.GARBAGE_COLLECTION: Known(
+        "single steps take longer, seemingly at random, on each card in another step",
+        "calls of `gc.collect` in a trace with `with_stack=True`; steps with `gc.disable()` for comparison",
+        "Take collections out of the steps: `gc.disable()`, `gc.freeze()` after the model is built, and "
+        "`gc.collect()` every some hundred steps, on all ranks in the same one. Leave out `gc.collect()` and "
+        "`torch.cuda.empty_cache()` calls in the loop.",
+        15,
+        part_of=Account.PAUSE,
+        least=_idle,
+    ),
+    Cause.PROFILING: Known(
+        "steps are slower under the profiler than without it",
+        "overhead records in the trace; the time of a step without the profiler",
+        "Nothing to mend in the job: without the profiler this time is gone. For a truer picture give it a warm-up "
+        "(`schedule(wait=1, warmup=2, active=3)`), and leave out `with_stack` and `profile_memory`.",
+        15,
+        part_of=Account.PAUSE,
+        least=_idle,
     ),
     Cause.PAUSES: Known(
         "good steps, poor hours",

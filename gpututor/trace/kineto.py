@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from gpututor.cards import find_card
 from gpututor.errors import NoKernels, TimelineError
+from gpututor.ledger.interruptions import OVERHEADS, activity_of, interruption
 from gpututor.timeline import Activity, KernelWork, Label, Lane, LaneKind, Origin, Span, Step, Timeline
 from gpututor.trace.categories import (
     COLLECTIVE,
@@ -241,10 +242,14 @@ def _on_gpu(e: Event, lanes: Lanes, sm: Sm, works: Works, base_ns: int) -> Span:
 
 
 def _host_activity(e: Event) -> Activity | None:
-    if e.role is Role.PYTHON:
-        return Activity.PYTHON
     if is_input_mark(e.name):
         return Activity.INPUT
+    overhead = e.role is Role.OVERHEAD
+    told = activity_of(OVERHEADS.get(e.name) if overhead else interruption(e.name))
+    if told is not None or overhead:
+        return told
+    if e.role is Role.PYTHON:
+        return Activity.PYTHON
     if e.name.startswith(OPTIMIZER):
         return Activity.DISPATCH
     if e.role is Role.MARK or STEP.match(e.name):

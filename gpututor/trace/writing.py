@@ -17,6 +17,7 @@ from typing import Any
 
 from gpututor import timeline_file
 from gpututor.cards import Card, find_card
+from gpututor.ledger.interruptions import OVERHEADS, activity_of, interruption
 from gpututor.timeline import Activity, KernelWork, LaneKind, Span, Timeline
 from gpututor.trace.categories import (
     COLLECTIVE,
@@ -183,8 +184,11 @@ def _on_host(span: Span, pid: int, tid: int) -> dict[str, Any]:
         cat, usual = CALLS[span.activity]
         name = span.name if span.name.startswith(("cuda", "cu", "hip")) else usual
     elif span.activity in MARKS:
-        cat, mark = "user_annotation", MARKS[span.activity]
-        known = is_input_mark(span.name) or span.name.startswith(mark)
+        mark = MARKS[span.activity]
+        overhead = span.name in OVERHEADS
+        cat = "overhead" if overhead else "user_annotation"
+        known = is_input_mark(span.name) or span.name.startswith(mark) or overhead
+        known = known or activity_of(interruption(span.name)) is span.activity
         name = span.name if known else f"{mark}: {span.name}"
     else:
         cat, name = "python_function" if span.activity is Activity.PYTHON else "cpu_op", span.name
