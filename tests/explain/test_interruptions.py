@@ -19,7 +19,7 @@ def told(events):
 
 
 def with_host(cat, name, at=210, long=180, tid=1, pid=100):
-    """Six steps of 1,000 µs whose kernels run at 5 to 105, 205 to 265, 405 to 445 and 605 to 625, and one more event."""
+    """Six steps of 1,000 µs whose kernels run at 5 to 105, 205 to 265, 405 to 445 and 605 to 625, and one more."""
     events = JobTrace(n_steps=6, optimizer_marks=True).events
     for k in range(6):
         events.append(JobTrace._event(cat, name, STEP_US * k + at, long, pid, tid))
