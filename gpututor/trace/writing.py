@@ -31,6 +31,7 @@ from gpututor.trace.categories import (
 from gpututor.trace.records import OURS
 
 HOST_PID = 100_000  # beyond all numbers of GPUs, whose own processes these are
+OVERHEAD_PLACE = -1, 0  # of no thread; source: Kineto, which writes CUPTI's overhead so
 FIRST_CORRELATION = 100_000
 """Added to launch numbers: a driver's are as large, and HTA chooses too small a type for smaller ones (pandas 3)."""
 
@@ -192,6 +193,8 @@ def _on_host(span: Span, pid: int, tid: int) -> dict[str, Any]:
         name = span.name if known else f"{mark}: {span.name}"
     else:
         cat, name = "python_function" if span.activity is Activity.PYTHON else "cpu_op", span.name
+    if cat == "overhead":
+        pid, tid = OVERHEAD_PLACE
     args = {} if span.launch is None else {"correlation": FIRST_CORRELATION + span.launch}
     return _complete(cat, name, span.start_ns, span.end_ns, pid, tid) | {"args": args}
 

@@ -57,10 +57,8 @@ def job(device, begins_us, ends_us=960):
     """Six steps of 1,000 µs with a collective that begins so late in each; the last kernel before it ends at 625."""
     events = JobTrace(n_steps=6, device=device, optimizer_marks=device == 0).events
     for k in range(6):
-        long = ends_us - begins_us
-        events.append(
-            JobTrace._on_gpu(JobTrace(1, device), "ncclDevKernel_AllReduce", 1000 * k + begins_us, long, 20, 0)
-        )
+        at, long = 1000 * k + begins_us, ends_us - begins_us
+        events.append(JobTrace(1, device)._on_gpu("ncclDevKernel_AllReduce", at, long, 20, 0))
     return events
 
 
