@@ -84,20 +84,17 @@ KNOWN: Mapping[Cause, Known] = {
         _idle,
     ),
     Cause.STRAGGLING_RANK: Known(
-        "one card's collectives last longer than another's",
-        "the same collective on all ranks: the last to start is the one that the others wait for",
-        "Look at what the last rank does more of: longer samples, a slower loader, logging, a slower card. Give all "
-        "ranks as much work: sort samples by length into batches, or balance what the cards hold.",
+        "collectives last longer on one card than on another",
+        "which rank starts the same collective last",
+        "Look at what the last rank does more of: longer samples, a slower loader, logging. Give all ranks equal work.",
         16,
         part_of=Account.EXPOSED_COMMUNICATION,
         least=_idle,
     ),
     Cause.COMPILING: Known(
-        "steps of many seconds at first, and single ones again later",
-        "marks of `torch.compile` in the trace, calls that load modules; `TORCH_LOGS=recompiles` says why again",
-        "If you want the speed of a long run, look at later steps. If it goes on, keep shapes fixed or mark them "
-        "dynamic (`torch._dynamo.mark_dynamic`), keep the cache of compiled code between runs, and try out kernels "
-        "(`cudnn.benchmark`, `max-autotune`) for fixed shapes only.",
+        "steps of seconds at first, single ones again later",
+        "marks of `torch.compile`; `TORCH_LOGS=recompiles`",
+        "Look at later steps. If it goes on: fixed shapes, or `mark_dynamic`; try out kernels for fixed shapes only.",
         14,
         part_of=Account.START_UP,
         least=_idle,
@@ -112,20 +109,17 @@ KNOWN: Mapping[Cause, Known] = {
         _idle,
     ),
     Cause.GARBAGE_COLLECTION: Known(
-        "single steps take longer, seemingly at random, on each card in another step",
-        "calls of `gc.collect` in a trace with `with_stack=True`; steps with `gc.disable()` for comparison",
-        "Take collections out of the steps: `gc.disable()`, `gc.freeze()` after the model is built, and "
-        "`gc.collect()` every some hundred steps, on all ranks in the same one. Leave out `gc.collect()` and "
-        "`torch.cuda.empty_cache()` calls in the loop.",
+        "single steps are longer, seemingly at random",
+        "`gc.collect` in a trace with `with_stack=True`",
+        "`gc.disable()`, then `gc.collect()` every some hundred steps, on all ranks in the same one.",
         15,
         part_of=Account.PAUSE,
         least=_idle,
     ),
     Cause.PROFILING: Known(
-        "steps are slower under the profiler than without it",
-        "overhead records in the trace; the time of a step without the profiler",
-        "Nothing to mend in the job: without the profiler this time is gone. For a truer picture give it a warm-up "
-        "(`schedule(wait=1, warmup=2, active=3)`), and leave out `with_stack` and `profile_memory`.",
+        "steps are slower with the profiler than without",
+        "overhead records in the trace",
+        "Nothing in the job: without the profiler it is gone. Record after a warm-up, and without `with_stack`.",
         15,
         part_of=Account.PAUSE,
         least=_idle,
