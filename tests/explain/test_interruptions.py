@@ -6,6 +6,7 @@ import pytest
 
 from gpututor.causes import Cause, find_causes
 from gpututor.explain import explain
+from gpututor.explain.compare import Comparison
 from gpututor.ledger import Account
 from gpututor.ledger.interruptions import Interruption, interruption
 from tests.draw import draw
@@ -145,3 +146,12 @@ def test_a_pause_without_a_telling_name_stays_a_pause():
 
 def test_every_kind_has_a_word():
     assert len({kind.value for kind in Interruption}) == len(Interruption)
+
+
+def test_what_came_of_a_part_is_measured_by_the_part_alone():
+    events = with_host("python_function", "<built-in function collect>")
+    events += with_host("user_annotation", "gpututor: pause: checkpoint", at=450, long=100)[-6:]
+    gone = Comparison(explain(events), explain(JobTrace(n_steps=6, optimizer_marks=True).events)).gone()
+
+    # 125 µs of a step's 1,000 are collections, 100 a checkpoint
+    assert {f.cause: ns for f, ns in gone} == pytest.approx({Cause.GARBAGE_COLLECTION: 875_000, Cause.PAUSES: 900_000})
