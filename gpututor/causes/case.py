@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
+from gpututor.causes import parts
 from gpututor.causes.finding import Cause, Confidence, Gain
 from gpututor.causes.known import KNOWN
+from gpututor.causes.parts import Awaited
 from gpututor.causes.thresholds import Thresholds
-from gpututor.errors import LedgerError
-from gpututor.ledger import Account, Ledger, Piece, waits, without
+from gpututor.ledger import Account, Ledger, Piece, waits
+from gpututor.ledger.interruptions import Interruption
 from gpututor.timeline import COMPUTING, Activity, Origin, Span, Timeline, covered_ns
 
 HOST_WORK = frozenset({Activity.PYTHON, Activity.DISPATCH, Activity.LAUNCH})
@@ -23,6 +25,7 @@ class Case:
     timeline: Timeline
     ledger: Ledger
     limits: Thresholds
+    awaited: Awaited | None = None
 
     @property
     def n_units(self) -> int:
@@ -93,15 +96,42 @@ class Case:
     def is_large(self, cause: Cause) -> bool:
         """Whether the accounts of a cause hold enough of the window for it to be named."""
         known = KNOWN[cause]
-        return known.least is not None and self.ledger.share(*known.accounts) >= known.least(self.limits)
+        return known.least is not None and self.share_of(cause) >= known.least(self.limits)
+
+    def ns_of(self, cause: Cause) -> int:
+        """Nanoseconds that a cause explains: its accounts, without what causes of a part of them explain."""
+        known = KNOWN[cause]
+        if known.part_of is not None:
+            return self.parts_ns[cause]
+        inner = (c for c in self.parts_ns if KNOWN[c].part_of in known.accounts and self.is_large(c))
+        return sum(self.ledger.charged_ns[a] for a in known.accounts) - sum(self.parts_ns[c] for c in inner)
+
+    def share_of(self, cause: Cause) -> float:
+        """The same as a share of the window."""
+        return self.ns_of(cause) / self.ledger.window_ns
+
+    @cached_property
+    def parts_ns(self) -> dict[Cause, int]:
+        """Nanoseconds of each cause that explains a part of an account; none is in two."""
+        interrupted = any(self.ledger.charged_ns[account] for account in (Account.PAUSE, Account.START_UP))
+        told = parts.interruptions_ns(self.own if interrupted else (), self.waits)
+        return {
+            Cause.GARBAGE_COLLECTION: told[Interruption.COLLECTING],
+            Cause.PROFILING: told[Interruption.PROFILING],
+            Cause.COMPILING: sum(told[kind] for kind in parts.COMPILES),
+            Cause.STRAGGLING_RANK: parts.awaited_ns(self.awaited, self.waits),
+        }
 
     def gain(self, *accounts: Account) -> Gain | None:
         """The bound that emptying these accounts gives, or None where they are the whole window."""
-        try:
-            better = without(self.ledger, *accounts)
-        except LedgerError:
+        return self.gain_of(sum(self.ledger.charged_ns[account] for account in set(accounts)))
+
+    def gain_of(self, ns: int) -> Gain | None:
+        """The bound that losing so much of the window gives, or None where it is all of it."""
+        left_ns = self.ledger.window_ns - ns
+        if left_ns <= 0:
             return None
-        before_ns, after_ns = self.per_unit(self.ledger.window_ns), self.per_unit(better.window_ns)
+        before_ns, after_ns = self.per_unit(self.ledger.window_ns), self.per_unit(left_ns)
         return Gain(before_ns, after_ns, "step" if self.ledger.n_steps else "window")
 
     @cached_property

@@ -20,6 +20,7 @@ class Known:
     `symptom` is what somebody sees who has no ledger, `gauge` the reading that proves it. `accounts` are the ledger's
     that it explains, the main one first; they are empty where it is about the timeline itself. `least` is the share of
     the window from which it is named, where a share decides. `lesson` is the number of the lesson about it.
+    `part_of` is the account of which it explains a part: what is named so is not told again by that account's cause.
     """
 
     symptom: str
@@ -28,6 +29,7 @@ class Known:
     lesson: int
     accounts: tuple[Account, ...] = ()
     least: Callable[[Thresholds], float] | None = None
+    part_of: Account | None = None
 
 
 def _idle(limits: Thresholds) -> float:
@@ -81,6 +83,22 @@ KNOWN: Mapping[Cause, Known] = {
         (Account.EXPOSED_COMMUNICATION,),
         _idle,
     ),
+    Cause.STRAGGLING_RANK: Known(
+        "collectives last longer on one card than on another",
+        "which rank starts the same collective last",
+        "Look at what the last rank does more of: longer samples, a slower loader, logging. Give all ranks equal work.",
+        16,
+        part_of=Account.EXPOSED_COMMUNICATION,
+        least=_idle,
+    ),
+    Cause.COMPILING: Known(
+        "steps of seconds at first, single ones again later",
+        "marks of `torch.compile`; `TORCH_LOGS=recompiles`",
+        "Look at later steps. If it goes on: fixed shapes, or `mark_dynamic`; try out kernels for fixed shapes only.",
+        14,
+        part_of=Account.START_UP,
+        least=_idle,
+    ),
     Cause.START_UP: Known(
         "the first steps take longest, or single ones again and again",
         "time of the first steps apart from the rest; new shapes",
@@ -89,6 +107,22 @@ KNOWN: Mapping[Cause, Known] = {
         14,
         (Account.START_UP,),
         _idle,
+    ),
+    Cause.GARBAGE_COLLECTION: Known(
+        "single steps are longer, seemingly at random",
+        "`gc.collect` in a trace with `with_stack=True`",
+        "`gc.disable()`, then `gc.collect()` every some hundred steps, on all ranks in the same one.",
+        15,
+        part_of=Account.PAUSE,
+        least=_idle,
+    ),
+    Cause.PROFILING: Known(
+        "steps are slower with the profiler than without",
+        "overhead records in the trace",
+        "Nothing in the job: without the profiler it is gone. Record after a warm-up, and without `with_stack`.",
+        15,
+        part_of=Account.PAUSE,
+        least=_idle,
     ),
     Cause.PAUSES: Known(
         "good steps, poor hours",

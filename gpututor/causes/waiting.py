@@ -6,8 +6,9 @@ from gpututor.causes.case import Case
 from gpututor.causes.finding import Cause, Evidence, Finding, count, part, several, time
 from gpututor.causes.known import KNOWN
 from gpututor.ledger import Account
+from gpututor.ledger.interruptions import Interruption, interrupting
 from gpututor.text import duration
-from gpututor.timeline import Activity
+from gpututor.timeline import Activity, Span
 
 
 def waiting_for_input(case: Case) -> Finding | None:
@@ -78,7 +79,6 @@ def exposed_copy(case: Case) -> Finding | None:
 
 def exposed_communication(case: Case) -> Finding | None:
     """The GPU exchanges data with others, or waits for them, and computes nothing."""
-    account = Account.EXPOSED_COMMUNICATION
     if not case.is_large(Cause.EXPOSED_COMMUNICATION):
         return None
     collectives = case.spans(Activity.COLLECTIVE)
@@ -86,18 +86,16 @@ def exposed_communication(case: Case) -> Finding | None:
     evidence = (
         several("n_collectives", case.per_unit(len(collectives)), "collective", case.unit),
         time("collective_ns", case.per_unit(total_ns), "{} of collectives " + case.unit),
-        time("exposed_ns", case.per_unit(case.ledger.charged_ns[account]), "{} not hidden by a kernel"),
+        time("exposed_ns", case.per_unit(case.ns_of(Cause.EXPOSED_COMMUNICATION)), "{} not hidden by a kernel"),
     )
     return _idle(case, Cause.EXPOSED_COMMUNICATION, evidence)
 
 
 def start_up(case: Case) -> Finding | None:
-    """Compilation, tuning and first calls are a large part of the window."""
-    account = Account.START_UP
+    """Tuning and first calls are a large part of the window; what is known to be compiling is told by itself."""
     if not case.is_large(Cause.START_UP):
         return None
-    ns = case.ledger.charged_ns[account]
-    evidence = (time("idle_ns", ns, "{} in the window"),)
+    evidence = (time("idle_ns", case.ns_of(Cause.START_UP), "{} in the window"),)
     return _idle(case, Cause.START_UP, evidence)
 
 
@@ -105,7 +103,7 @@ def pauses(case: Case) -> Finding | None:
     """Evaluation, checkpoints, logging or garbage collection."""
     if not case.is_large(Cause.PAUSES):
         return None
-    found = case.spans(Activity.PAUSE)
+    found = [s for s in case.spans(Activity.PAUSE) if not _told_apart(case, s)]
     longest = max(found, key=lambda s: s.duration_ns, default=None)
     evidence: tuple[Evidence, ...] = (several("n_pauses", len(found), "pause", "in the window"),)
     if longest is not None:
@@ -114,11 +112,18 @@ def pauses(case: Case) -> Finding | None:
     return _idle(case, Cause.PAUSES, evidence)
 
 
+def _told_apart(case: Case, pause: Span) -> bool:
+    """Whether a pause has a finding of its own."""
+    cause = {Interruption.COLLECTING: Cause.GARBAGE_COLLECTION, Interruption.PROFILING: Cause.PROFILING}
+    kind = interrupting(pause)
+    return kind in cause and case.is_large(cause[kind])
+
+
 def _idle(case: Case, cause: Cause, evidence: tuple[Evidence, ...], more: str = "") -> Finding:
     """The finding of a cause with one account; `more` follows what to change."""
     known = KNOWN[cause]
     (account,) = known.accounts
-    share, gain = case.ledger.share(account), case.gain(account)
+    share, gain = case.share_of(cause), case.gain_of(case.ns_of(cause))
     return Finding(cause, account, share, evidence, known.change + more, gain, case.idle_confidence, known.lesson)
 
 

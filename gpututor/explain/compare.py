@@ -54,7 +54,9 @@ class Comparison:
                 continue
             before, after = (self.account_ns(one, finding.account) for one in (self.before, self.after))
             if after <= before / 4:
-                found.append((finding, self.unit_ns(self.before) - before))
+                held = self.before.window.ledger.share(finding.account)
+                own = min(1.0, (finding.share or 0) / held) if held else 1.0  # less where it explains a part
+                found.append((finding, self.unit_ns(self.before) - own * before))
         return found
 
     def sentences(self) -> Iterator[str]:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpututor import timeline_file
-from gpututor.causes import Finding, find_causes
+from gpututor.causes import Awaited, Finding, find_causes
 from gpututor.errors import TimelineError
+from gpututor.explain.late import awaited, collectives
 from gpututor.explain.repeating import with_steps
 from gpututor.explain.typical import Typical, typical_of
 from gpututor.explain.windows import Window, span_of, window_of
@@ -125,9 +126,17 @@ def explained(timeline: Timeline, *, device: int | None = None) -> Explained:
         steps,
         how,
         typical_of(window.timeline, window.ledger),
-        find_causes(window.timeline, window.ledger),
+        find_causes(window.timeline, window.ledger, awaited=_awaited(timeline, chosen, present)),
         TwoWindows(steps.ledger, span.ledger).disagreement if steps and span else None,
     )
+
+
+def _awaited(timeline: Timeline, device: int | None, present: list[int]) -> Awaited | None:
+    """When this GPU waited for the others of the same trace."""
+    if device is None or len(present) < 2:
+        return None
+    ranks = [collectives(timeline, each) for each in present]
+    return awaited(ranks, [f"GPU {each}" for each in present], present.index(device), one_clock=True)
 
 
 def busiest(timeline: Timeline) -> int | None:

@@ -7,13 +7,15 @@ others need is the one that the others wait for.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gpututor.causes import find_causes
 from gpututor.errors import TimelineError
 from gpututor.explain.explained import Explained
+from gpututor.explain.late import awaited, collectives
 from gpututor.text import duration
 from gpututor.timeline import Activity, covered_ns
 
@@ -48,7 +50,7 @@ class Ranks:
 
 
 def across(several: Sequence[Explained]) -> Ranks:
-    """What the ranks spend in collectives."""
+    """What the ranks spend in collectives; the findings of each say what it waits for the last one."""
 
     def talking_ns(one: Explained) -> float:
         window = one.window.timeline
@@ -56,7 +58,19 @@ def across(several: Sequence[Explained]) -> Ranks:
         spans = (s for s in window.on(Activity.COLLECTIVE) if s.lane in mine)
         return covered_ns(spans, window.window_ns) / (one.window.ledger.n_steps or 1)
 
-    return Ranks(tuple(several), tuple(talking_ns(one) for one in several))
+    return Ranks(tuple(_with_waits(several)), tuple(talking_ns(one) for one in several))
+
+
+def _with_waits(several: Sequence[Explained]) -> Iterator[Explained]:
+    """The ranks, with what each waits for the others among its findings."""
+    ranks, names = [collectives(one.timeline, one.device) for one in several], [one.name for one in several]
+    for k, one in enumerate(several):
+        waited = awaited(ranks, names, k, one_clock=False)
+        if waited is None:
+            yield one
+        else:
+            window = one.window
+            yield replace(one, findings=find_causes(window.timeline, window.ledger, awaited=waited))
 
 
 def traces_in(folder: Path) -> list[Path]:

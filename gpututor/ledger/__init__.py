@@ -3,7 +3,7 @@
 from gpututor.ledger.accounts import BUSY, IDLE, MEANING, SLOW, UNFILLED, Account
 from gpututor.ledger.book import Ledger, without
 from gpututor.ledger.charge import TwoWindows, charge, charge_both, host_of, waits
-from gpututor.ledger.idle import Piece
+from gpututor.ledger.piece import Piece
 from gpututor.ledger.sampled import LONGEST_PERIOD_S, SHORTEST_PERIOD_S, gpu_util_samples
 from gpututor.ledger.waterfall import Row, rows
 

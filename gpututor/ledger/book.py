@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from gpututor.cards import Card
 from gpututor.errors import LedgerError
 from gpututor.ledger.accounts import BUSY, IDLE, UNFILLED, Account
-from gpututor.ledger.idle import Piece
+from gpututor.ledger.piece import Piece
 from gpututor.timeline import NS_PER_S, Label
 
 

@@ -23,7 +23,8 @@ from gpututor.ledger import busy
 from gpututor.ledger.accounts import BUSY, Account
 from gpututor.ledger.book import Ledger
 from gpututor.ledger.device import SHOWN_BY_NVIDIA_SMI, STATE_OF, State, Stretch, covered_by, spans_of, stretches
-from gpututor.ledger.idle import Host, Piece
+from gpututor.ledger.idle import Host
+from gpututor.ledger.piece import Piece
 from gpututor.text import percent
 from gpututor.timeline import COMPUTING, Span, Step, Timeline
 

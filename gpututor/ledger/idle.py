@@ -11,6 +11,9 @@ up to `LONGEST_PYTHON_NS` are its time, longer ones unknown.
 Once the launch call is over, the way from call to kernel is launch overhead, whatever
 the host does meanwhile; but only up to `LONGEST_LAUNCH_LATENCY_NS`: a launched kernel that
 starts later than that waits for something that the timeline doesn't show.
+
+Overhead of profiler and driver that a trace has on a lane of its own, without saying which thread it held, owns what
+would else be launch overhead or unknown: it makes launches longer, but no batch later.
 """
 
 from __future__ import annotations
@@ -20,9 +23,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 from gpututor.ledger.accounts import Account
+from gpututor.ledger.overheads import overheads_apart, under
+from gpututor.ledger.piece import Piece
 from gpututor.timeline import Activity, LaneKind, Span, Timeline
 
 LONGEST_LAUNCH_LATENCY_NS = 100_000
@@ -48,14 +52,6 @@ DRIVES_THE_GPU = frozenset(
     {Activity.LAUNCH, Activity.DISPATCH, Activity.SYNC, Activity.COPY_CALL, Activity.COMM_WAIT, Activity.STARTUP}
 )
 STILL_TRUE_AFTER_LAUNCH = frozenset({Account.START_UP, Account.PAUSE, Account.EXPOSED_COMMUNICATION})
-
-
-class Piece(NamedTuple):
-    """A stretch of idle time and the account it belongs to."""
-
-    start_ns: int
-    end_ns: int
-    account: Account
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +81,17 @@ class Host:
         self._work_launches = [launch for _, _, _, launch in work]
         to_host = {s.launch for s in timeline.spans if s.activity is Activity.COPY_TO_HOST}
         lanes = _by_lane(timeline, {timeline.lanes[s.lane].device for s in device_spans})
+        self._overheads = overheads_apart(lanes)
         self._calls = _calls(lanes)
         self._threads = {lane: _thread(spans, to_host) for lane, spans in lanes.items()}
         self._order = _asked_in_order(lanes)
 
     def explain(self, start_ns: int, end_ns: int) -> Iterator[Piece]:
         """Split one idle gap among the accounts, in order and without gaps."""
+        pieces = self._explained(start_ns, end_ns)
+        return under(self._overheads, pieces) if self._overheads else pieces
+
+    def _explained(self, start_ns: int, end_ns: int) -> Iterator[Piece]:
         call = self._next_call(end_ns)
         if call is None:
             yield from self._ask(start_ns, end_ns, self._order)

@@ -32,10 +32,10 @@ CHECKS = ("gpututor doctor", "gpututor watch", "gpututor run train.py", "nvidia-
 KIND = "cheat sheet"
 MADE_FROM = f"Generated from gpututor/causes by: gpututor cheatsheet --format md ({MADE_BY} {KIND})"
 STYLE = """
-@page { margin: 8mm 12mm }
-body { font-size: 7.7pt; line-height: 1.24 }
+@page { margin: 6mm 12mm }
+body { font-size: 7.5pt; line-height: 1.2 }
 h1 { font-size: 17pt }
-th, td { padding: .7mm 2mm .7mm 0 }
+th, td { padding: .5mm 2mm .5mm 0 }
 td:last-child { padding-right: 0; white-space: nowrap }
 th[scope="row"] { font-weight: 700 }
 small { display: block; font-size: 1em; font-weight: 400; color: #4b535c }

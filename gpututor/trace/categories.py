@@ -24,6 +24,7 @@ class Role(Enum):
     OPERATOR = "framework operator"
     PYTHON = "Python function"
     MARK = "mark set by a program"
+    OVERHEAD = "overhead of profiler or driver"
 
 
 ROLE_OF_CATEGORY = {
@@ -41,6 +42,7 @@ ROLE_OF_CATEGORY = {
     "Operator": Role.OPERATOR,
     "python_function": Role.PYTHON,
     "user_annotation": Role.MARK,
+    "overhead": Role.OVERHEAD,
 }
 ON_GPU = frozenset({Role.KERNEL, Role.COPY, Role.MEMSET})
 
@@ -68,7 +70,7 @@ COPY_DIRECTION = {
     "PtoP": Activity.TRANSFER,
 }
 PREPARES = re.compile(
-    r"^(cuda|cu|hip)(Malloc|HostAlloc|HostMalloc|Free|Mem(Alloc|Create|Map)|Module|Library|GraphInstantiate)"
+    r"^(cuda|cu|hip)(Malloc|HostAlloc|HostMalloc|Free|Mem(Alloc|Create|Map)|Module|Library|Link|GraphInstantiate)"
 )
 WAITS = re.compile(r"^(cuda|cu|hip)\w*Synchronize")
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 from gpututor.cards import find_card
 from gpututor.errors import NoKernels, TimelineError
+from gpututor.ledger.interruptions import OVERHEADS, activity_of, interruption
 from gpututor.timeline import Activity, KernelWork, Label, Origin, Span, Step, Timeline
 from gpututor.trace.categories import (
     COLLECTIVE,
@@ -197,10 +198,14 @@ def _on_gpu(
 
 
 def _host_activity(e: Event) -> Activity | None:
-    if e.role is Role.PYTHON:
-        return Activity.PYTHON
     if is_input_mark(e.name):
         return Activity.INPUT
+    overhead = e.role is Role.OVERHEAD
+    told = activity_of(OVERHEADS.get(e.name) if overhead else interruption(e.name))
+    if told is not None or overhead:
+        return told
+    if e.role is Role.PYTHON:
+        return Activity.PYTHON
     if e.name.startswith(OPTIMIZER):
         return Activity.DISPATCH
     if e.role is Role.MARK or STEP.match(e.name):

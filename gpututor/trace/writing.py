@@ -17,6 +17,7 @@ from typing import Any
 
 from gpututor import timeline_file
 from gpututor.cards import Card, find_card
+from gpututor.ledger.interruptions import OVERHEADS, activity_of, interruption
 from gpututor.timeline import Activity, KernelWork, LaneKind, Span, Timeline
 from gpututor.trace.categories import (
     COLLECTIVE,
@@ -30,6 +31,7 @@ from gpututor.trace.categories import (
 from gpututor.trace.records import OURS
 
 HOST_PID = 100_000  # beyond all numbers of GPUs, whose own processes these are
+OVERHEAD_PLACE = -1, 0  # of no thread; source: Kineto, which writes CUPTI's overhead so
 FIRST_CORRELATION = 100_000
 """Added to launch numbers: a driver's are as large, and HTA chooses too small a type for smaller ones (pandas 3)."""
 
@@ -183,11 +185,16 @@ def _on_host(span: Span, pid: int, tid: int) -> dict[str, Any]:
         cat, usual = CALLS[span.activity]
         name = span.name if span.name.startswith(("cuda", "cu", "hip")) else usual
     elif span.activity in MARKS:
-        cat, mark = "user_annotation", MARKS[span.activity]
-        known = is_input_mark(span.name) or span.name.startswith(mark)
+        mark = MARKS[span.activity]
+        overhead = span.name in OVERHEADS
+        cat = "overhead" if overhead else "user_annotation"
+        known = is_input_mark(span.name) or span.name.startswith(mark) or overhead
+        known = known or activity_of(interruption(span.name)) is span.activity
         name = span.name if known else f"{mark}: {span.name}"
     else:
         cat, name = "python_function" if span.activity is Activity.PYTHON else "cpu_op", span.name
+    if cat == "overhead":
+        pid, tid = OVERHEAD_PLACE
     args = {} if span.launch is None else {"correlation": FIRST_CORRELATION + span.launch}
     return _complete(cat, name, span.start_ns, span.end_ns, pid, tid) | {"args": args}
 
