@@ -16,6 +16,7 @@ from gpututor.errors import KernelSpecError
 from gpututor.model.lowering.norm import SUMS
 from gpututor.model.lowering.pointwise import FLOP_PER_ELEMENT
 from gpututor.model.spec import OpCall, TensorMeta
+from gpututor.trace.records import Asked
 
 DTYPES = {
     "float": "float32",
@@ -77,16 +78,6 @@ LIKE_THE_FIRST = frozenset(
     "native_batch_norm cudnn_batch_norm native_batch_norm_backward cudnn_batch_norm_backward".split()
 )
 LAYER_NORM = {"native_layer_norm": (1, 2), "native_layer_norm_backward": (2, 5)}  # places of the shape and the weights
-
-
-class Asked(msgspec.Struct, frozen=True, gc=False):
-    """An operator with the texts that stand for its arguments in the file; b"" for what isn't recorded."""
-
-    name: str
-    dims: bytes
-    types: bytes
-    strides: bytes = b""
-    concrete: bytes = b""
 
 
 def call_of(asked: Asked) -> OpCall:

@@ -15,8 +15,9 @@ from gpututor.errors import KernelSpecError
 from gpututor.model.kernels import Attention, Conv, DeviceCopy, Gemm, Memset
 from gpututor.model.lowering import lower
 from gpututor.model.spec import KernelSpec
-from gpututor.trace.called import Asked, call_of
+from gpututor.trace.called import call_of
 from gpututor.trace.kernels import Part, kernel_class
+from gpututor.trace.records import Asked
 
 MULTIPLYING = (Gemm, Conv, Attention)
 MULTIPLYING_CLASSES = frozenset({"gemm", "convolution", "attention"})

@@ -11,10 +11,9 @@ from typing import Any
 import msgspec
 
 from gpututor.errors import TimelineError
-from gpututor.trace.called import Asked
 from gpututor.trace.categories import ANOTHER_ACCELERATOR, ARROWS, ON_GPU, ROLE_OF_CATEGORY, Role
 from gpututor.trace.exact import FURTHEST_NS, whole_ns
-from gpututor.trace.records import NO_ARGS, Args, Record, record_of
+from gpututor.trace.records import NO_ARGS, Args, Asked, Record, record_of
 
 LONG_BEFORE_NS = 3_600 * 10**9
 """Our limit: a record that stands at 0 while all others begin an hour later or more has no time of its own."""

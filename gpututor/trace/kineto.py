@@ -32,7 +32,6 @@ from gpututor.trace.graphs import graph_numbers, is_of_graph
 from gpututor.trace.kernels import Part, Sm, sm_of, work_of
 from gpututor.trace.lanes import Lanes, device_of
 from gpututor.trace.opening import Document, Source, opened
-from gpututor.trace.operators import parts_of
 from gpututor.trace.own import activity_of_mark, told_in, work_in
 
 Works = dict[tuple[object, ...], tuple[Activity, KernelWork]]
@@ -148,7 +147,11 @@ def _spans(found: Events, lanes: Lanes, sms: Mapping[int | None, Sm], base_ns: i
     by_name: dict[tuple[Role, str], Activity | None] = {}  # all but a driver's calls are told by it
     unknown, spans = Sm(), []
     graphs = graph_numbers(found)
-    parts = parts_of(events, graphs) if found.asked else {}
+    parts: Mapping[int, Part] = {}
+    if found.asked:
+        from gpututor.trace.operators import parts_of  # here, because it loads the model's operators
+
+        parts = parts_of(events, graphs)
     for e in events:
         if e.role in ON_GPU:
             span = _on_gpu(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from operator import attrgetter
 
-from gpututor.trace.called import Asked
 from gpututor.trace.categories import Role
 from gpututor.trace.demand import Demand, demand_of, shared_out
 from gpututor.trace.events import Event
 from gpututor.trace.graphs import is_of_graph
 from gpututor.trace.kernels import Part
+from gpututor.trace.records import Asked
 
 START, END = attrgetter("start_ns"), attrgetter("end_ns")
 OUTSIDE = "launched outside any operator whose shapes are recorded"

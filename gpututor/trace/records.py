@@ -55,6 +55,16 @@ class Record(msgspec.Struct, gc=False):
     args: Args | None = None
 
 
+class Asked(msgspec.Struct, frozen=True, gc=False):
+    """An operator with the texts that stand for its arguments in the file; b"" for what isn't recorded."""
+
+    name: str
+    dims: bytes
+    types: bytes
+    strides: bytes = b""
+    concrete: bytes = b""
+
+
 NO_ARGS = Args()
 _FIELDS = {field.encode_name: field.name for field in msgspec.structs.fields(Args)}
 
