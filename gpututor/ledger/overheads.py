@@ -30,7 +30,9 @@ def under(overheads: Sequence[Piece], pieces: Iterable[Piece]) -> Iterator[Piece
     for piece in pieces:
         at, end, account = piece
         if account in LENGTHENED_BY_OVERHEAD:
-            for over in overheads[bisect_left(overheads, at, key=lambda p: p.end_ns) :]:
+            first = bisect_left(overheads, at, key=lambda p: p.end_ns)
+            for k in range(first, len(overheads)):
+                over = overheads[k]
                 if over.start_ns >= end:
                     break
                 if over.start_ns > at:
