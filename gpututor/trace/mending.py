@@ -15,6 +15,7 @@ from gpututor.trace.exact import load_json
 
 BETWEEN = re.compile(r"\}\s*,\s*(?=\{)")
 MOST_PARTS = 32  # of one record that has "},{" within it
+MOST_PUT_TOGETHER = 100  # records lost, after which the file is garbled and parts aren't put together any more
 BARE = re.compile(r"(:\s*)(?:N/A|n/a|None|undefined|-?nan|-?NaN|-?inf|-?Infinity)(?=\s*[,}\]])")
 STRAY_BACKSLASH = re.compile(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 BACKSLASH = re.compile(r'\\(["\\])?')
@@ -42,7 +43,8 @@ def one_by_one(text: str, found: Counter[str]) -> list[object]:
     records: list[object] = []
     k = 0
     while k < len(pieces):
-        for n in range(1, min(MOST_PARTS, len(pieces) - k) + 1):
+        most = MOST_PARTS if found[LOST] < MOST_PUT_TOGETHER else 1
+        for n in range(1, min(most, len(pieces) - k) + 1):
             whole = ",".join(pieces[k : k + n])
             if whole.count("{") > whole.count("}"):
                 continue

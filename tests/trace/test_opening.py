@@ -5,13 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 import random
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpututor.errors import TimelineError
-from gpututor.trace import opening, unpacking
+from gpututor.trace import mending, opening, unpacking
 from gpututor.trace.opening import opened
 from gpututor.trace.records import Record, record_of
 from gpututor.trace.unpacking import blocks_of
@@ -193,3 +194,15 @@ def test_times_are_kept_as_they_are_written(path):
     (record,) = opened(written(path, '[{"ph": "X", "ts": 1712195495505543.201, "dur": "1.5"}]')).events
 
     assert (record.ts, record.dur) == ("1712195495505543.201", "1.5")
+
+
+def test_a_garbled_file_is_not_put_together_again_and_again(monkeypatch):
+    tried = []
+    monkeypatch.setattr(mending, "_read", lambda text, _: tried.append(text))
+    n = 3 * mending.MOST_PUT_TOGETHER
+    found = Counter()
+
+    mending.one_by_one(",".join(["{garbled}"] * n), found)
+
+    assert found[mending.LOST] == n
+    assert len(tried) == mending.MOST_PUT_TOGETHER * mending.MOST_PARTS + n - mending.MOST_PUT_TOGETHER
