@@ -13,11 +13,11 @@ from gpututor.errors import TimelineError
 from gpututor.explain.late import awaited, collectives
 from gpututor.explain.repeating import with_steps
 from gpututor.explain.typical import Typical, typical_of
-from gpututor.explain.windows import Window, span_of, window_of
+from gpututor.explain.windows import Window, on_gpu_of, span_of, window_of
 from gpututor.ledger import TwoWindows, host_of
 from gpututor.ledger.device import devices
 from gpututor.model.uncollected import uncollected
-from gpututor.timeline import COMPUTING, ON_HOST, Activity, Timeline, covered_ns
+from gpututor.timeline import COMPUTING, Activity, Timeline, covered_ns
 from gpututor.trace import read
 from gpututor.trace.kernels import MATRIX, kernel_class
 from gpututor.trace.opening import Source
@@ -73,12 +73,7 @@ class Explained:
         Busy is everything on the GPU, copies and communication too, as in `Window.busy_share`.
         """
         timeline = self.window.timeline
-        on_gpu = [
-            s
-            for s in timeline.spans
-            if s.activity not in ON_HOST
-            and (self.device is None or timeline.lanes[s.lane].device in (None, self.device))
-        ]
+        on_gpu = on_gpu_of(timeline, self.device)
         from_graph_ns = covered_ns((s for s in on_gpu if s.work is not None and s.work.from_graph), timeline.window_ns)
         busy_ns = covered_ns(on_gpu, timeline.window_ns)
         return from_graph_ns / busy_ns if from_graph_ns else None

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from gpututor.ledger import Ledger, charge
 from gpututor.ledger.idle import Host
-from gpututor.timeline import ON_HOST, Activity, Timeline, covered_ns, merged
+from gpututor.timeline import ON_HOST, Activity, Span, Timeline, covered_ns, merged
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +57,19 @@ def window_of(timeline: Timeline, device: int | None, host: Host) -> Window:
     return Window(timeline, ledger, busy_ns / whole, talking_ns / whole, (either_ns - busy_ns) / whole)
 
 
-def span_of(timeline: Timeline, device: int | None) -> Timeline | None:
-    """The timeline seen from the first to the last event of a GPU; None where they take no time."""
+def on_gpu_of(timeline: Timeline, device: int | None) -> list[Span]:
+    """What ran on a GPU, copies and communication too; on all of them without a number."""
     lanes = timeline.lanes
-    on_gpu = [
+    return [
         s
         for s in timeline.spans
         if s.activity not in ON_HOST and (device is None or lanes[s.lane].device in (None, device))
     ]
+
+
+def span_of(timeline: Timeline, device: int | None) -> Timeline | None:
+    """The timeline seen from the first to the last event of a GPU; None where they take no time."""
+    on_gpu = on_gpu_of(timeline, device)
     start, end = min(s.start_ns for s in on_gpu), max(s.end_ns for s in on_gpu)
     return timeline.looked_at(start, end) if end > start else None
 

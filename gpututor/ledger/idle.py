@@ -219,9 +219,9 @@ def _properly_nested(
 ) -> list[tuple[int, Account | None]] | None:
     """The same where each span lies wholly in those that it begins in, as calls do; None where one does not."""
     points: list[tuple[int, Account | None]] = []
-    ends: list[int] = []  # of what is open, with the account that decides there, who owns it, whether it is for input
+    ends: list[int] = []  # of what is open, and the account that decides there
     accounts: list[Account] = []
-    owner, for_input = None, False
+    owner, for_input = None, False  # here; and around each that is open
     outside: list[tuple[Activity | None, bool]] = []
     for span in spans:
         start, end, activity = span.start_ns, span.end_ns, span.activity
