@@ -17,7 +17,7 @@ from gpututor.calibration.operators import Server, amounts_ns, medians_us, ratio
 from gpututor.errors import CalibrationFailed
 from gpututor.expect.accuracy import together
 from gpututor.text import percent
-from gpututor.trace.events import Event, sorted_out
+from gpututor.trace.events import sorted_out
 from gpututor.trace.opening import opened
 
 N_ROUNDS, N_STEPS, N_WARMUP = 9, 5, 10  # some seconds in all on a machine with nothing else to do
@@ -143,8 +143,7 @@ def _recorded(profiler: object) -> Mapping[str, Sequence[int]]:
     with tempfile.TemporaryDirectory(prefix="gpututor-") as folder:
         path = Path(folder) / "trace.json"
         profiler.export_chrome_trace(str(path))  # type: ignore[attr-defined]
-        events: list[Event] = sorted_out(opened(path).events).events
-    return amounts_ns(events)
+        return amounts_ns(sorted_out(opened(path).events).host)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from gpututor.expect.accuracy import COVERED
 from gpututor.paths import data_dir
 from gpututor.tables import named, read_table
 from gpututor.trace.categories import Role
-from gpututor.trace.events import Event
+from gpututor.trace.host import HostEvent, HostEvents
 
 ACCUMULATE = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
 RELU, ADD, CONV = (f"autograd::engine::evaluate_function: {name}Backward0" for name in ("Relu", "Add", "Convolution"))
@@ -87,22 +87,17 @@ def recorded_server() -> Server:
     return Server(MappingProxyType(found), server.number("times"), server.text("source"))
 
 
-def amounts_ns(events: Iterable[Event]) -> dict[str, list[int]]:
+def amounts_ns(host: HostEvents) -> dict[str, list[int]]:
     """Every time of each amount that is compared, by its name, from a profiler's records."""
-    threads: dict[tuple[str, str], list[Event]] = {}
-    for event in events:
-        if event.role in (Role.OPERATOR, Role.CALL):
-            threads.setdefault((str(event.pid), str(event.tid)), []).append(event)
     found: dict[str, list[int]] = {}
-    for thread in threads.values():
-        thread.sort(key=lambda e: (e.start_ns, -e.end_ns))
+    for thread in host.by_thread(Role.OPERATOR, Role.CALL):
         for name, long_ns in [*_within(thread), *_between(thread)]:
             if name in NAMES:
                 found.setdefault(name, []).append(long_ns)
     return found
 
 
-def _within(thread: Sequence[Event]) -> list[tuple[str, int]]:
+def _within(thread: Sequence[HostEvent]) -> list[tuple[str, int]]:
     """Each event's name and its own time; events in order of their start, outer ones first."""
     own_ns = [e.end_ns - e.start_ns for e in thread]
     around: list[int] = []
@@ -112,21 +107,21 @@ def _within(thread: Sequence[Event]) -> list[tuple[str, int]]:
         if around:
             own_ns[around[-1]] -= event.end_ns - event.start_ns
         around.append(k)
-    return [(e.name, ns) for e, ns in zip(thread, own_ns, strict=True) if ns > 0]
+    return [(e.told.name, ns) for e, ns in zip(thread, own_ns, strict=True) if ns > 0]
 
 
-def _between(thread: Sequence[Event]) -> list[tuple[str, int]]:
+def _between(thread: Sequence[HostEvent]) -> list[tuple[str, int]]:
     """The time between each operator that nothing surrounds and the next one; none where a driver's call lies there."""
     found: list[tuple[str, int]] = []
-    last: Event | None = None
+    last: HostEvent | None = None
     end_ns = 0
     for event in thread:
         if event.start_ns < end_ns:
             end_ns = max(end_ns, event.end_ns)
             continue
-        both_operators = last is not None and last.role is event.role is Role.OPERATOR
+        both_operators = last is not None and last.told.role is event.told.role is Role.OPERATOR
         if last is not None and both_operators and event.start_ns > end_ns:
-            found.append((f"{last.name} → {event.name}", event.start_ns - end_ns))
+            found.append((f"{last.told.name} → {event.told.name}", event.start_ns - end_ns))
         last, end_ns = event, event.end_ns
     return found
 

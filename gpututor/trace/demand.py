@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec import structs
 
 from gpututor.errors import KernelSpecError
 from gpututor.model.kernels import Attention, Conv, DeviceCopy, Gemm, Memset
@@ -72,9 +74,9 @@ def demand_of(asked: Asked) -> Demand:
     multiplying = [s for s in specs if isinstance(s, MULTIPLYING)]
     parts = tuple(_part(s) for s in multiplying or specs)
     if not call.outs and not multiplying:  # of a sum over dimensions that aren't recorded, the result is of any size
-        parts = tuple(replace(part, moved_bytes=None) for part in parts)
+        parts = tuple(structs.replace(part, moved_bytes=None) for part in parts)
     if asked.name in TENSORS_MOVED and len(parts) == 1:
-        parts = (replace(parts[0], moved_bytes=float(TENSORS_MOVED[asked.name] * call.tensors()[0].n_bytes)),)
+        parts = (structs.replace(parts[0], moved_bytes=float(TENSORS_MOVED[asked.name] * call.tensors()[0].n_bytes)),)
     return Demand(parts, bool(multiplying)) if parts else Demand(why=f"{asked.name}: no kernel is expected of it")
 
 

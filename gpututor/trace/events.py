@@ -1,137 +1,167 @@
-"""Trace events in our terms: role, place and exact times; damaged ones are left out and counted."""
+"""The records of a trace in our terms: role, place and exact times; damaged ones are left out and counted."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
-from typing import Any
+from itertools import islice, pairwise
 
 import msgspec
 
 from gpututor.errors import TimelineError
 from gpututor.trace.categories import ANOTHER_ACCELERATOR, ARROWS, ON_GPU, ROLE_OF_CATEGORY, Role
 from gpututor.trace.exact import FURTHEST_NS, whole_ns
+from gpututor.trace.host import HostEvents
+from gpututor.trace.on_gpu import GpuEvent, Place, place_of
 from gpututor.trace.records import NO_ARGS, Args, Asked, Record, record_of
 
+FURTHEST_US = FURTHEST_NS // 1000
 LONG_BEFORE_NS = 3_600 * 10**9
 """Our limit: a record that stands at 0 while all others begin an hour later or more has no time of its own."""
 
-FURTHEST_US = FURTHEST_NS // 1000
-SPEAKING = ON_GPU | {Role.CALL}  # whose arguments say something that we read
 MOST_EVENTS = 12_000_000
 """Our limit, against files made to fill the memory: they take some 5 GB. A traced step has thousands."""
 
+AT_A_TIME = 4096
 
-class Event(msgspec.Struct, gc=False):
-    """One complete event. `correlation` is the launch number, shared by a call and what it started, if it has one.
 
-    `asked` are an operator's shapes where they were recorded.
-    """
+@dataclass(slots=True)
+class Mark:
+    """What a program marked; `step` is a step's number, None for what says nothing to us."""
 
-    role: Role
-    name: str
+    step: int | None
     start_ns: int
     end_ns: int
-    pid: Any
-    tid: Any
-    args: Args
-    correlation: int | None = None
-    asked: Asked | None = None
-
-    @property
-    def place(self) -> tuple[str, str]:
-        """Device and stream of GPU work."""
-        device, stream = self.args.device, self.args.stream
-        return str(self.pid if device is None else device), str(self.tid if stream is None else stream)
 
 
 @dataclass(slots=True)
 class Events:
-    """What a trace holds, sorted out."""
+    """What a trace holds, sorted out, each part in stored order."""
 
-    events: list[Event] = field(default_factory=list)
+    host: HostEvents = field(default_factory=HostEvents)
+    gpu: list[GpuEvent] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
+    arrows: list[Record] = field(default_factory=list)
     thread_names: dict[tuple[str, str], str] = field(default_factory=dict)
     dropped: Counter[str] = field(default_factory=Counter)
-    names: dict[str, str] = field(default_factory=dict)  # each text once, however often it is written
-    arrows: list[Record] = field(default_factory=list)
-    asked: dict[tuple[str, bytes, bytes, bytes, bytes], Asked] = field(default_factory=dict)
     another_accelerator: str | None = None
+    _places: dict[tuple[object, ...], Place] = field(default_factory=dict)
+    _names: dict[str, str] = field(default_factory=dict)  # of work, each once, however often it is written
+    _asked: dict[tuple[str, bytes, bytes, bytes, bytes], Asked] = field(default_factory=dict)
 
     def losses(self) -> tuple[str, ...]:
         """What was left out, in words."""
         return tuple(f"{what}: {n:,}" for what, n in self.dropped.items())
 
+    def starts_ns(self) -> list[int]:
+        """When each of them begins."""
+        return [*self.host.start_ns, *(e.start_ns for e in self.gpu), *(mark.start_ns for mark in self.marks)]
+
 
 def sorted_out(raw: Iterable[object]) -> Events:
-    """The events that mean something to us, in stored order.
+    """The events that mean something to us.
 
     Raises:
         TimelineError: there are more than `MOST_EVENTS`.
     """
     out = Events()
-    names = out.names
-    for item in raw:
-        if type(item) is Record:
-            record = item
-        elif isinstance(item, Mapping):
-            record = record_of(item)
-        else:
-            out.dropped["records that are no trace event left out"] += 1
-            continue
-        if record.ph == "X":
-            _complete(out, record, names)
-        elif record.ph == "M" and record.name == "thread_name" and record.args and isinstance(record.args.name, str):
-            out.thread_names[str(record.pid), str(record.tid)] = record.args.name
-        elif type(record.name) is str and record.name in ARROWS:
-            out.arrows.append(record)
-    out.events = _without_doubles(_with_times(out.events, out.dropped), out.dropped)
+    records = iter(raw)
+    while some := list(islice(records, AT_A_TIME)):
+        _sort(out, some)
+        if len(out.host.told) + len(out.gpu) > MOST_EVENTS:
+            raise TimelineError(f"there are more than {MOST_EVENTS:,} events in this trace; record fewer steps")
+    _without_lost_times(out)
+    _without_doubles(out)
     return out
 
 
-def _complete(out: Events, record: Record, names: dict[str, str]) -> None:
-    category, name = record.cat, record.name
-    role = ROLE_OF_CATEGORY.get(category) if type(category) is str else None
-    if role is None:
+def _sort(out: Events, some: Sequence[object]) -> None:
+    """Put records where they belong. A trace has hundreds of thousands, so most of it is done in place."""
+    host, known, threads = out.host, out.host.known, out.host.threads
+    add_thread, add_told = host.thread.append, host.told.append
+    add_start, add_end = host.start_ns.append, host.end_ns.append
+    for item in some:
+        record = item if type(item) is Record else _record(out, item)
+        category = record.cat
+        role = ROLE_OF_CATEGORY.get(category) if record.ph == "X" and type(category) is str else None
+        if role is None:
+            _beside(out, record)
+            continue
+        at, long = record.ts, record.dur
+        start_ns = 1000 * at if type(at) is int and -FURTHEST_US < at < FURTHEST_US else whole_ns(at)
+        long_ns = 1000 * long if type(long) is int and -FURTHEST_US < long < FURTHEST_US else whole_ns(long)
+        if start_ns is None or long_ns is None or long_ns < 0:
+            when = "without a usable time" if start_ns is None or long_ns is None else "that last less than nothing"
+            out.dropped[f"{role.value} records {when} left out"] += 1
+            continue
+        end_ns = start_ns + long_ns
+        name = record.name if type(record.name) is str else "(no name)"
+        if role in ON_GPU:
+            _add_work(out, role, name, start_ns, end_ns, record)
+            continue
+        told = known[role][name]
+        if told.activity is None:
+            out.marks.append(Mark(told.step, start_ns, end_ns))
+            continue
+        try:
+            thread = threads[record.pid, record.tid]
+        except TypeError:  # a list or an object where a number belongs
+            thread = threads[str(record.pid), str(record.tid)]
+        args = record.args
+        if role is Role.CALL and args is not None:
+            host.add_number(args.correlation)
+        elif role is Role.OPERATOR and args is not None and args.dims:
+            _add_shapes(out, name, args)
+        add_thread(thread)
+        add_told(told)
+        add_start(start_ns)
+        add_end(end_ns)
+
+
+def _record(out: Events, item: object) -> Record:
+    """What somebody else loaded; where it is no record, an empty one, and it is counted."""
+    if isinstance(item, Mapping):
+        return record_of(item)
+    out.dropped["records that are no trace event left out"] += 1
+    return Record()
+
+
+def _beside(out: Events, record: Record) -> None:
+    """What isn't an event of ours with a duration: a thread's name, one end of an arrow, or of another accelerator."""
+    name, category = record.name, record.cat
+    if record.ph == "X":
         for start, words in ANOTHER_ACCELERATOR.items():
             if isinstance(category, str) and category.startswith(start):
                 out.another_accelerator = words
-        return
-    at, long = record.ts, record.dur
-    start_ns = 1000 * at if type(at) is int and abs(at) < FURTHEST_US else whole_ns(at)
-    long_ns = 1000 * long if type(long) is int and abs(long) < FURTHEST_US else whole_ns(long)
-    if start_ns is None or long_ns is None:
-        out.dropped[f"{role.value} records without a usable time left out"] += 1
-    elif long_ns < 0:
-        out.dropped[f"{role.value} records that last less than nothing left out"] += 1
-    elif len(out.events) >= MOST_EVENTS:
-        raise TimelineError(f"there are more than {MOST_EVENTS:,} events in this trace; record fewer steps")
-    else:
-        name = names.setdefault(name, name) if type(name) is str else "(no name)"
-        args, number = record.args, None
-        if args is None:
-            args = NO_ARGS
-        elif role in SPEAKING:
-            number = args.correlation
-            number = number if type(number) is int and number > 0 else None
-        elif args.dims and role is Role.OPERATOR:
-            event = Event(role, name, start_ns, start_ns + long_ns, record.pid, record.tid, NO_ARGS)
-            _with_shapes(event, args, out.asked)
-            out.events.append(event)
-            return
-        else:
-            args = NO_ARGS
-        out.events.append(Event(role, name, start_ns, start_ns + long_ns, record.pid, record.tid, args, number))
+    elif type(name) is str and name in ARROWS:
+        out.arrows.append(record)
+    elif record.ph == "M" and name == "thread_name" and record.args and isinstance(record.args.name, str):
+        out.thread_names[str(record.pid), str(record.tid)] = record.args.name
 
 
-def _with_shapes(event: Event, args: Args, known: dict[tuple[str, bytes, bytes, bytes, bytes], Asked]) -> None:
-    """Keep an operator's number and its shapes, the same ones once."""
-    event.args = Args(external=args.external)
+def _add_work(out: Events, role: Role, name: str, start_ns: int, end_ns: int, record: Record) -> None:
+    args = NO_ARGS if record.args is None else record.args
+    number = args.correlation
+    key = (record.pid, record.tid, args.device, args.stream)
+    try:
+        place = out._places.get(key) or out._places.setdefault(key, place_of(*key))
+    except TypeError:
+        place = place_of(*key)
+    name = out._names.setdefault(name, name)
+    correlation = number if type(number) is int and number > 0 else None
+    out.gpu.append(GpuEvent(role, name, start_ns, end_ns, place, record.pid, record.tid, args, correlation))
+
+
+def _add_shapes(out: Events, name: str, args: Args) -> None:
+    """Keep the shapes, the same ones once, and the own number of the operator that is added next."""
+    at, number = len(out.host.told), args.external
     texts: tuple[object, ...] = (args.dims, args.types, args.strides, args.concrete)
-    dims, types, strides, concrete = (bytes(t) if type(t) is msgspec.Raw else _text(t) for t in texts)
-    key = (event.name, dims, types, strides, concrete)
-    event.asked = known.get(key) or known.setdefault(key, Asked(*key))
+    dims, types, strides, concrete = [bytes(t) if type(t) is msgspec.Raw else _text(t) for t in texts]
+    key = (name, dims, types, strides, concrete)
+    out.host.asked[at] = out._asked.get(key) or out._asked.setdefault(key, Asked(*key))
+    if type(number) is int:
+        out.host.external[number] = at
 
 
 def _text(value: object) -> bytes:
@@ -142,39 +172,44 @@ def _text(value: object) -> bytes:
         return b"?"
 
 
-def _with_times(events: list[Event], dropped: Counter[str]) -> list[Event]:
-    """Without records at time 0 where all others are much later."""
-    later = min((e.start_ns for e in events if e.start_ns > 0), default=0)
-    if later < LONG_BEFORE_NS:
-        return events
-    kept = [e for e in events if e.start_ns > 0]
-    if len(kept) < len(events):
-        dropped["records at time 0, where the profiler lost the time, left out"] = len(events) - len(kept)
-    return kept
+def _without_lost_times(out: Events) -> None:
+    """Leave out what begins at time 0 where all others begin much later."""
+    starts = out.starts_ns()
+    if not starts or min(starts) > 0 or min((ns for ns in starts if ns > 0), default=0) < LONG_BEFORE_NS:
+        return
+    lost = {k for k, ns in enumerate(out.host.start_ns) if ns <= 0}
+    out.host = out.host.without(lost)
+    out.gpu = [e for e in out.gpu if e.start_ns > 0]
+    out.marks = [mark for mark in out.marks if mark.start_ns > 0]
+    n_lost = sum(ns <= 0 for ns in starts)
+    out.dropped["records at time 0, where the profiler lost the time, left out"] = n_lost
 
 
-def _without_doubles(events: list[Event], dropped: Counter[str]) -> list[Event]:
-    """GPU work that is written twice counts once."""
+def _without_doubles(out: Events) -> None:
+    """Work that is written twice counts once."""
+    at_once = Counter([e.start_ns for e in out.gpu])
+    if len(at_once) == len(out.gpu):
+        return
     seen: set[tuple[object, ...]] = set()
     kept = []
-    for e in events:
-        if e.role in ON_GPU:
+    for e in out.gpu:
+        if at_once[e.start_ns] > 1:
             key = (e.name, e.start_ns, e.end_ns, e.place, e.correlation)
             if key in seen:
-                dropped["GPU records written twice counted once"] += 1
+                out.dropped["GPU records written twice counted once"] += 1
                 continue
             seen.add(key)
         kept.append(e)
-    return kept
+    out.gpu = kept
 
 
-def in_stream_order(events: Sequence[Event], dropped: Counter[str]) -> None:
+def in_stream_order(events: Sequence[GpuEvent], dropped: Counter[str]) -> None:
     """Cut kernels that would still run when the next one of their stream has long begun.
 
     A stream runs its kernels one after the other, so such a duration is damage
     (a wrapped or missing end); up to 1 ms is let pass as clock jitter or early start.
     """
-    streams: dict[tuple[str, str], list[Event]] = {}
+    streams: dict[Place, list[GpuEvent]] = {}
     for e in events:
         if e.role is Role.KERNEL:
             streams.setdefault(e.place, []).append(e)

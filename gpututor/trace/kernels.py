@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil, prod
+
+import msgspec
 
 from gpututor.timeline import Activity, KernelWork
 from gpututor.trace.records import Args
@@ -27,8 +28,7 @@ RESERVED_SMEM_BYTES = 1024
 """Kept by the system in every block from compute capability 8.0 on. Source: the same guide, "Shared Memory"."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sm:
+class Sm(msgspec.Struct, frozen=True, gc=False):
     """What one SM offers to blocks; None where the trace doesn't say."""
 
     n_sms: int | None = None
@@ -39,8 +39,7 @@ class Sm:
     capability: tuple[int, int] = (0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True, gc=False):
     """FLOP and bytes of one kernel, or why they can't be told. `number_format` is that of the operator's numbers."""
 
     flop: float | None = None

@@ -23,13 +23,16 @@ from gpututor.trace.events import sorted_out
 CONV, BATCH_NORM = "aten::conv2d", "aten::batch_norm"
 
 
-def events(*rows: tuple[str, float, float], cat: str = "cpu_op"):
-    """Records of one thread: name, start and length in microseconds; a name in capitals is a driver's call."""
+def events(*rows: tuple[str, float, float], cat: str = "cpu_op", tids: tuple[int, ...] = ()):
+    """Records of one thread: name, start and length in microseconds; a name in capitals is a driver's call.
+
+    With `tids`, the threads of the rows.
+    """
     kinds = {True: "cuda_runtime", False: cat}
     return sorted_out(
-        {"ph": "X", "cat": kinds[name.isupper()], "name": name, "ts": ts, "dur": dur, "pid": 1, "tid": 1}
-        for name, ts, dur in rows
-    ).events
+        {"ph": "X", "cat": kinds[name.isupper()], "name": name, "ts": ts, "dur": dur, "pid": 1, "tid": tid}
+        for (name, ts, dur), tid in zip(rows, tids or (1,) * len(rows), strict=True)
+    ).host
 
 
 def test_an_operators_own_time_is_without_what_it_calls():
@@ -51,11 +54,10 @@ def test_a_drivers_call_between_two_operators_is_not_python():
 
 
 def test_threads_are_kept_apart():
-    one = events((CONV, 0, 10))
-    other = events(("aten::add_", 12, 2))
-    other[0].tid = 2
+    rows = (CONV, 0, 10), ("aten::add_", 12, 2)
 
-    assert f"{CONV} → aten::add_" not in amounts_ns(one + other)
+    assert f"{CONV} → aten::add_" in amounts_ns(events(*rows))
+    assert f"{CONV} → aten::add_" not in amounts_ns(events(*rows, tids=(1, 2)))
 
 
 def server(**weights: float) -> Server:

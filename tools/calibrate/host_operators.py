@@ -32,7 +32,7 @@ HEAD = """\
 def text() -> str:
     """The file's text."""
     path = measured_dir().parent / "traces" / TRACE
-    amounts = amounts_ns(sorted_out(opened(path).events).events)
+    amounts = amounts_ns(sorted_out(opened(path).events).host)
     n_steps = len(read(path).steps)
     medians = medians_us(amounts)
     fields = {"source": SOURCE, "times": 1.0, "times_source": WHY}

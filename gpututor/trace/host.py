@@ -1,0 +1,191 @@
+"""What the threads of the host did, column by column.
+
+A trace has hundreds of thousands of such events, of some hundred names. So what a name means is found out once, and an
+event is a place in four lists until it becomes a span.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import NamedTuple
+
+import msgspec
+
+from gpututor.ledger.interruptions import OVERHEADS, activity_of, interruption
+from gpututor.timeline import Activity, Span
+from gpututor.trace.categories import OPTIMIZER, PREPARES, STEP, WAITS, Role, is_input_mark
+from gpututor.trace.on_gpu import GpuEvent
+from gpututor.trace.own import activity_of_mark
+from gpututor.trace.records import Asked
+
+
+class Told(msgspec.Struct, frozen=True, gc=False):
+    """What an event of this role and name does to its thread; None where it does nothing.
+
+    `step` is the number of the step that it marks, if it does. What a driver's call does also hangs on what it started.
+    """
+
+    role: Role
+    name: str
+    activity: Activity | None
+    step: int | None = None
+
+
+class Names(dict[str, Told]):
+    """What the names of a role say; one that isn't there yet is looked at."""
+
+    def __init__(self, role: Role) -> None:
+        super().__init__()
+        self.role = role
+
+    def __missing__(self, name: str) -> Told:
+        told = self[name] = told_by(self.role, name)
+        return told
+
+
+class Threads(dict[tuple[object, object], int]):
+    """Numbers of threads by pid and tid as they are written, where the same text is the same thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: dict[tuple[str, str], int] = {}
+
+    def __missing__(self, place: tuple[object, object]) -> int:
+        number = self[place] = self.texts.setdefault((str(place[0]), str(place[1])), len(self.texts))
+        return number
+
+
+class HostEvent(NamedTuple):
+    """One event, and its place in the columns."""
+
+    start_ns: int
+    end_ns: int
+    told: Told
+    at: int
+
+
+@dataclass(slots=True)
+class HostEvents:
+    """Events in stored order; `thread` is a number of `threads`.
+
+    `call_at` and `call_number` hold driver's calls that have a correlation, `asked` operators whose shapes were
+    recorded, and `external` their own numbers; all of them give places in the columns.
+    """
+
+    known: dict[Role, Names] = field(default_factory=lambda: {role: Names(role) for role in Role})
+    threads: Threads = field(default_factory=Threads)
+    thread: list[int] = field(default_factory=list)
+    told: list[Told] = field(default_factory=list)
+    start_ns: list[int] = field(default_factory=list)
+    end_ns: list[int] = field(default_factory=list)
+    call_at: list[int] = field(default_factory=list)
+    call_number: list[int] = field(default_factory=list)
+    asked: dict[int, Asked] = field(default_factory=dict)
+    external: dict[int, int] = field(default_factory=dict)
+    caller: dict[int, int] = field(default_factory=dict)  # numbers given to what had none, by place
+
+    def add_number(self, number: object) -> None:
+        """The correlation of the call that is added next."""
+        if type(number) is int and number > 0:
+            self.call_at.append(len(self.told))
+            self.call_number.append(number)
+
+    def numbers_of(self, calls: re.Pattern[str]) -> frozenset[int]:
+        """Launch numbers of the driver's calls whose names fit."""
+        names = {name for name in self.known[Role.CALL] if calls.match(name)}
+        if not names:
+            return frozenset()
+        numbered = zip(self.call_at, self.call_number, strict=True)
+        return frozenset(number for k, number in numbered if self.told[k].name in names)
+
+    def by_thread(self, *roles: Role) -> Iterator[list[HostEvent]]:
+        """Events of these roles, thread by thread, by their start and the longer one first."""
+        threads: list[list[HostEvent]] = [[] for _ in self.threads.texts]
+        rows = zip(self.thread, self.start_ns, self.end_ns, self.told, range(len(self.told)), strict=True)
+        for thread, start, end, told, k in rows:
+            if told.role in roles:
+                threads[thread].append(HostEvent(start, end, told, k))
+        for events in threads:
+            events.sort(key=attrgetter("end_ns"), reverse=True)
+            events.sort(key=attrgetter("start_ns"))
+            yield events
+
+    def numbers(self) -> Iterator[tuple[int, int]]:
+        """Place and launch number of every event that has one."""
+        yield from zip(self.call_at, self.call_number, strict=True)
+        yield from self.caller.items()
+
+    def without(self, unwanted: set[int]) -> HostEvents:
+        """The events at all other places."""
+        kept = [k for k in range(len(self.told)) if k not in unwanted]
+        now = {k: at for at, k in enumerate(kept)}
+        calls = [(now[k], number) for k, number in zip(self.call_at, self.call_number, strict=True) if k in now]
+        return HostEvents(
+            self.known,
+            self.threads,
+            [self.thread[k] for k in kept],
+            [self.told[k] for k in kept],
+            [self.start_ns[k] for k in kept],
+            [self.end_ns[k] for k in kept],
+            [k for k, _ in calls],
+            [number for _, number in calls],
+            {now[k]: asked for k, asked in self.asked.items() if k in now},
+            {number: now[k] for number, k in self.external.items() if k in now},
+        )
+
+    def spans(self, started: Mapping[int, GpuEvent], base_ns: int) -> list[Span]:
+        """The spans, on lanes with the numbers of their threads; times count from `base_ns`.
+
+        `started` is the work on the GPU by launch number.
+        """
+        activities = [told.activity or Activity.DISPATCH for told in self.told]  # without one they aren't kept
+        launches: list[int | None] = [None] * len(activities)
+        for k, number in self.numbers():
+            work = started.get(number)
+            if work is not None:
+                launches[k] = number
+                if self.told[k].role is Role.CALL and activities[k] is not Activity.SYNC:
+                    activities[k] = _doing(self.end_ns[k], work)
+        starts = [ns - base_ns for ns in self.start_ns]
+        ends = [ns - base_ns for ns in self.end_ns]
+        return list(map(Span, self.thread, activities, [told.name for told in self.told], starts, ends, launches))
+
+
+def _doing(call_end_ns: int, work: GpuEvent) -> Activity:
+    """What a call does to the host that started this: it copies, or launches.
+
+    A copy call held the host if it came back no sooner than the copy was done, unless the memory
+    was pinned: then the copy was short and the call didn't wait for it.
+    """
+    waited = work.role is Role.COPY and call_end_ns >= work.end_ns and "Pinned" not in work.name
+    return Activity.COPY_CALL if waited else Activity.LAUNCH
+
+
+def told_by(role: Role, name: str) -> Told:
+    """What an event of this role and name says."""
+    step = STEP.match(name) if role is Role.MARK or role is Role.OPERATOR else None
+    return Told(role, name, _activity(role, name), int(step[1][:18]) if step else None)
+
+
+def _activity(role: Role, name: str) -> Activity | None:
+    if role is Role.CALL:  # that started nothing: it waits, allocates, launches, or just takes its time
+        if WAITS.match(name):
+            return Activity.SYNC
+        if PREPARES.match(name):
+            return Activity.STARTUP
+        return Activity.LAUNCH if "Launch" in name else Activity.DISPATCH
+    if is_input_mark(name):
+        return Activity.INPUT
+    told = activity_of(OVERHEADS.get(name) if role is Role.OVERHEAD else interruption(name))
+    if told is not None or role is Role.OVERHEAD:
+        return told
+    if role is Role.PYTHON:
+        return Activity.PYTHON
+    if name.startswith(OPTIMIZER):
+        return Activity.DISPATCH
+    if role is Role.MARK or STEP.match(name):
+        return activity_of_mark(name)
+    return Activity.DISPATCH
