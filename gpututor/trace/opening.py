@@ -92,10 +92,10 @@ def _begun(document: Document, blocks: Iterator[bytes]) -> Iterable[object]:
     """The records that follow the head, which is read here."""
     buffer = next(blocks, b"").removeprefix(BOM).lstrip(_SPACE)
     while buffer[:1] == b"{" and EVENTS.search(buffer) is None and len(buffer) < MOST_HEADER_BYTES:
-        block = next(blocks, b"")
-        if not block:
+        more = _at_least(blocks, len(buffer))
+        if not more:
             break
-        buffer += block
+        buffer += more
     if not buffer:
         raise TimelineError(
             f"{document.name} is empty; the profiler writes a trace when it is stopped, so let it finish"
@@ -124,17 +124,28 @@ def _batches(
     document: Document, buffer: bytes, blocks: Iterator[bytes], *, in_object: bool
 ) -> Iterator[Sequence[object]]:
     """The records of the list that `buffer` begins with, a block at a time; what comes behind goes to the header."""
-    for block in blocks:
+    n_bytes = 1
+    while more := _at_least(blocks, n_bytes):
         records, n_read = _whole_ones(document, buffer)
         if records:
             yield records
             buffer = buffer[n_read:].lstrip(_SPACE).removeprefix(b",")
-        buffer += block
+        n_bytes = 1 if records else len(buffer)  # so a long record is looked at a few times, not once a block
+        buffer += more
         if len(buffer) > LONGEST_RECORD_BYTES:
             raise TimelineError(
                 f"{document.name} has no two records in {len(buffer):,} bytes, so it is no trace of torch.profiler"
             )
     yield _last(document, buffer, in_object=in_object)
+
+
+def _at_least(blocks: Iterator[bytes], n_bytes: int) -> bytes:
+    """The next blocks, as many as it takes to have so much; b"" at the end."""
+    parts, left = [], n_bytes
+    while left > 0 and (block := next(blocks, b"")):
+        parts.append(block)
+        left -= len(block)
+    return b"".join(parts)
 
 
 def _whole_ones(document: Document, buffer: bytes) -> tuple[Sequence[object], int]:

@@ -12,7 +12,8 @@ from gpututor.errors import TimelineError
 LARGEST_BYTES = 2 * 1024**3
 """Our limit on the unpacked size, against files made to fill the memory. A traced step takes some megabytes."""
 
-BLOCK_BYTES = 1024**2
+BLOCK_BYTES = 128 * 1024
+"""Our choice: records of a block stay in the processor's cache until they are sorted out."""
 GZIP_MAGIC = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
 
@@ -52,7 +53,7 @@ def _unpacked(name: str, file: BinaryIO, losses: list[str]) -> Iterator[bytes]:
     n_bytes, waiting = 0, b""
     unpacker = zlib.decompressobj(wbits=31)  # 31: a gzip header with the largest window; source: zlib manual
     while True:
-        waiting = waiting or file.read(BLOCK_BYTES // 8)
+        waiting = waiting or file.read(BLOCK_BYTES)
         if not waiting:
             if not unpacker.eof:
                 losses.append("the gzip file ends in the middle; what comes after is lost")
@@ -69,7 +70,7 @@ def _unpacked(name: str, file: BinaryIO, losses: list[str]) -> Iterator[bytes]:
             yield block
         waiting = unpacker.unconsumed_tail
         if unpacker.eof:
-            waiting = (unpacker.unused_data + file.read(BLOCK_BYTES // 8)).lstrip(b"\0")
+            waiting = (unpacker.unused_data + file.read(BLOCK_BYTES)).lstrip(b"\0")
             if not waiting:
                 return
             unpacker = zlib.decompressobj(wbits=31)
