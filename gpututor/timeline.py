@@ -6,9 +6,10 @@ nanoseconds since the timeline's own origin, so that sums are exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import NamedTuple
 
 import msgspec
 
@@ -86,8 +87,7 @@ class Lane:
     device: int | None = None  # GPU index; None for host threads, unless they drive one GPU alone
 
 
-@dataclass(frozen=True, slots=True)
-class KernelWork:
+class KernelWork(msgspec.Struct, frozen=True, gc=False):
     """What one kernel had to do. A field is None where the source can't tell.
 
     `flop` counts a multiply-add as two. `moved_bytes` is traffic to and from GPU
@@ -158,6 +158,13 @@ class Label:
     n_sms: int | None = None  # of the card, where the source says it
 
 
+class _Sorted(NamedTuple):
+    """Spans by activity and by lane, in stored order."""
+
+    activity: dict[Activity, list[Span]]
+    lane: list[list[Span]]
+
+
 @dataclass(frozen=True, slots=True)
 class Timeline:
     """Spans on lanes, the window they are looked at in, and a label.
@@ -174,21 +181,23 @@ class Timeline:
     label: Label
     steps: tuple[Step, ...] = ()
     losses: tuple[str, ...] = field(default=())  # what was lost while reading, in words
+    _sorted: _Sorted | None = field(default=None, init=False, repr=False, compare=False)  # made when it is asked for
 
     def __post_init__(self) -> None:
         start, end = self.window_ns
         if end <= start:
             raise TimelineError(f"the window runs from {start:,} to {end:,} ns, so it holds no time")
-        host = [lane.kind is LaneKind.HOST for lane in self.lanes]
-        n = len(host)
-        for span in self.spans:
-            if not 0 <= span.lane < n:
-                raise TimelineError(f"span {span.name!r} lies on lane {span.lane}, but there are {n} lanes")
-            if (span.activity in ON_HOST) != host[span.lane]:
-                raise TimelineError(
-                    f"{span.activity.value} span {span.name!r} lies on the {self.lanes[span.lane].kind.value} "
-                    f"lane {self.lanes[span.lane].name!r}, where such work can't run"
-                )
+        n = len(self.lanes)
+        for lane, activity in {(span.lane, span.activity) for span in self.spans}:
+            if 0 <= lane < n and (activity in ON_HOST) == (self.lanes[lane].kind is LaneKind.HOST):
+                continue
+            wrong = next(s for s in self.spans if s.lane == lane and s.activity is activity)
+            if not 0 <= lane < n:
+                raise TimelineError(f"span {wrong.name!r} lies on lane {lane}, but there are {n} lanes")
+            raise TimelineError(
+                f"{activity.value} span {wrong.name!r} lies on the {self.lanes[lane].kind.value} "
+                f"lane {self.lanes[lane].name!r}, where such work can't run"
+            )
 
     @property
     def duration_ns(self) -> int:
@@ -197,11 +206,35 @@ class Timeline:
 
     def on(self, *activities: Activity) -> Iterator[Span]:
         """The spans with one of these activities, in stored order."""
+        found = [self._by().activity[each] for each in activities]
+        if sum(map(bool, found)) <= 1:
+            return iter(next(filter(None, found), ()))
         return (span for span in self.spans if span.activity in activities)
+
+    @property
+    def by_lane(self) -> Sequence[Sequence[Span]]:
+        """The spans of each lane, in stored order."""
+        return self._by().lane
+
+    def on_gpus(self) -> list[Span]:
+        """What ran on GPUs, their copy engines and links, lane by lane."""
+        lanes = zip(self.lanes, self.by_lane, strict=True)
+        return [span for lane, spans in lanes if lane.kind is not LaneKind.HOST for span in spans]
+
+    def _by(self) -> _Sorted:
+        if self._sorted is None:
+            found = _Sorted({activity: [] for activity in Activity}, [[] for _ in self.lanes])
+            by_activity, by_lane = found
+            for span in self.spans:
+                by_activity[span.activity].append(span)
+                by_lane[span.lane].append(span)
+            object.__setattr__(self, "_sorted", found)
+            return found
+        return self._sorted
 
     def device_window_ns(self) -> tuple[int, int] | None:
         """From the first kernel's start to the last one's end, or None without kernels."""
-        kernels = [s for s in self.spans if s.activity in COMPUTING or s.activity is Activity.COLLECTIVE]
+        kernels = [s for s in self.on_gpus() if s.activity in COMPUTING or s.activity is Activity.COLLECTIVE]
         if not kernels:
             return None
         start, end = min(s.start_ns for s in kernels), max(s.end_ns for s in kernels)
@@ -209,19 +242,27 @@ class Timeline:
 
     def looked_at(self, start_ns: int, end_ns: int) -> Timeline:
         """The same spans seen through another window, those that end before it or start after it left out."""
-        out = Timeline(
-            self.lanes,
-            (),
-            (start_ns, end_ns),
-            self.label,
-            tuple(s for s in self.steps if s.end_ns > start_ns and s.start_ns < end_ns),
-            self.losses,
-        )
+        out = self._through(start_ns, end_ns)
         spans = tuple([s for s in self.spans if s.end_ns > start_ns and s.start_ns < end_ns])
-        object.__setattr__(
-            out, "spans", spans
-        )  # they lie on the right lanes here as well, so they aren't looked at again
+        object.__setattr__(out, "spans", spans)
         return out
+
+    def through(self, start_ns: int, end_ns: int, steps: Iterable[Step] | None = None) -> Timeline:
+        """All the spans seen through another window, for whoever clips them; quicker than `looked_at`.
+
+        The steps are those that reach into the window, or others.
+        """
+        out = self._through(start_ns, end_ns)
+        if steps is not None:
+            object.__setattr__(out, "steps", tuple(steps))
+        object.__setattr__(out, "spans", self.spans)
+        object.__setattr__(out, "_sorted", self._by())
+        return out
+
+    def _through(self, start_ns: int, end_ns: int) -> Timeline:
+        """Another window without spans yet: they lie on the right lanes there as well, so they aren't checked again."""
+        steps = tuple(s for s in self.steps if s.end_ns > start_ns and s.start_ns < end_ns)
+        return Timeline(self.lanes, (), (start_ns, end_ns), self.label, steps, self.losses)
 
     def step(self, k: int) -> Timeline:
         """The timeline of step `k` alone; negative numbers count from the end."""

@@ -1,6 +1,5 @@
-from dataclasses import replace
-
 import pytest
+from msgspec import structs
 
 from gpututor.cards import card
 from gpututor.errors import LedgerError, TimelineError
@@ -233,7 +232,7 @@ def test_the_waterfall_falls_from_wall_time_to_mfu():
 
 def test_a_gauge_without_numbers_is_none_with_a_reason():
     known = KernelWork(flop=1.0, moved_bytes=1.0, n_blocks=80, blocks_per_sm=1, number_format="fp32")
-    blind = replace(known, flop=None)
+    blind = structs.replace(known, flop=None)
     ledger = charge(draw(gpu="#.#.#", work=[known, blind, known]), card("V100-SXM2-16GB"))
     (mfu,) = (r for r in rows(ledger) if r.name == "mfu")
 

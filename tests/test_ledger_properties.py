@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gpututor.cards import card
 from gpututor.ledger import IDLE, Account, charge, rows, waits, without
-from gpututor.ledger.idle import ACCOUNT_OF, _crossing, _properly_nested
+from gpututor.ledger.threads import ACCOUNT_OF, calls_in_calls, edge_by_edge
 from gpututor.timeline import COMPUTING, KernelWork, Span, covered_ns
 from tests.draw import HOST, draw
 
@@ -131,7 +131,7 @@ def test_the_sweep_agrees_with_reading_the_drawing_column_by_column(drawn):
 
 
 @st.composite
-def calls_in_calls(draw_from, start=0, end=200, depth=0):
+def nested(draw_from, start=0, end=200, depth=0):
     """Spans of one thread, each wholly in the one that it begins in, by start and the longer first."""
     out, at = [], start
     for _ in range(draw_from(st.integers(0, 3))):
@@ -141,25 +141,25 @@ def calls_in_calls(draw_from, start=0, end=200, depth=0):
             activity = draw_from(st.sampled_from(sorted(ACCOUNT_OF, key=lambda each: each.value)))
             out.append(Span(0, activity, "call", begin, until, draw_from(st.sampled_from([None, 1, 2]))))
             if depth < 4:
-                out += draw_from(calls_in_calls(begin, until, depth + 1))
+                out += draw_from(nested(begin, until, depth + 1))
         at = until
     return sorted(out, key=lambda span: (span.start_ns, -span.end_ns)) if depth == 0 else out
 
 
 @settings(max_examples=300, deadline=None)
-@given(calls_in_calls())
+@given(nested())
 def test_nested_calls_are_charged_as_edge_by_edge(spans):
     to_host = {1}
-    inside = _properly_nested(spans, to_host)
+    inside = calls_in_calls(spans, to_host)
 
     assert inside is not None
-    assert deciding(inside) == deciding(_crossing(spans, to_host))
+    assert turns(inside) == turns(edge_by_edge(spans, to_host))
 
 
-def deciding(points):
+def turns(thread):
     """Each instant at which the account changes, with the new one."""
     last, changes = None, {}
-    for when, account in dict(points).items():  # of those at one instant the last counts
+    for when, account in zip(thread.starts, thread.accounts, strict=True):
         if account is not last:
             changes[when] = last = account
     return changes
@@ -169,4 +169,4 @@ def test_spans_that_cross_are_no_calls_in_calls():
     first = Span(0, next(iter(ACCOUNT_OF)), "call", 0, 5)
     second = Span(0, next(iter(ACCOUNT_OF)), "call", 3, 8)
 
-    assert _properly_nested([first, second], set()) is None
+    assert calls_in_calls([first, second], set()) is None

@@ -14,7 +14,7 @@ from gpututor.explain.late import awaited, collectives
 from gpututor.explain.repeating import with_steps
 from gpututor.explain.typical import Typical, typical_of
 from gpututor.explain.windows import Window, on_gpu_of, span_of, window_of
-from gpututor.ledger import TwoWindows, host_of
+from gpututor.ledger import Tally, TwoWindows
 from gpututor.ledger.device import devices
 from gpututor.model.uncollected import uncollected
 from gpututor.timeline import COMPUTING, Activity, Timeline, covered_ns
@@ -59,12 +59,12 @@ class Explained:
 
     def tensor_core_ns(self) -> dict[str, int]:
         """Nanoseconds of matrix kernels "on" tensor cores, "off" them, or "unknown" where their name doesn't say."""
+        lo, hi = self.window.timeline.window_ns
         spent = {"on": 0, "off": 0, "unknown": 0}
         for s in self.window.timeline.on(Activity.KERNEL):
             if s.work is not None and s.work.kind in MATRIX:
-                spent["unknown" if s.work.tensor_core is None else "on" if s.work.tensor_core else "off"] += (
-                    s.duration_ns
-                )
+                told = "unknown" if s.work.tensor_core is None else "on" if s.work.tensor_core else "off"
+                spent[told] += max(0, min(s.end_ns, hi) - max(s.start_ns, lo))
         return spent
 
     def graph_share(self) -> float | None:
@@ -106,10 +106,12 @@ def explained(timeline: Timeline, *, device: int | None = None) -> Explained:
     if device is not None and present and device not in present:
         raise TimelineError(f"GPU {device} was asked for, but the trace has {', '.join(map(str, present))}")
     chosen = device if len(present) > 1 or device is not None else None
-    spanned, host = span_of(timeline, chosen), host_of(timeline, chosen)
-    span = window_of(spanned, chosen, host) if spanned else None
+    spanned, tally = span_of(timeline, chosen), Tally(timeline, chosen)
     stepped, how = with_steps(timeline, chosen)
-    steps = window_of(stepped, chosen, host) if stepped.steps or span is None else None
+    if spanned is not None:
+        tally.within((min(spanned.window_ns[0], stepped.window_ns[0]), max(spanned.window_ns[1], stepped.window_ns[1])))
+    span = window_of(spanned, chosen, tally) if spanned else None
+    steps = window_of(stepped, chosen, tally) if stepped.steps or span is None else None
     window = steps or span
     assert window is not None
     return Explained(

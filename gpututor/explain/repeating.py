@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 
 from gpututor.timeline import COMPUTING, Activity, Span, Step, Timeline
@@ -27,8 +26,7 @@ def with_steps(timeline: Timeline, device: int | None) -> tuple[Timeline, str]:
         steps, how = _by_kernels(timeline, device), "found by kernels that come again in the same order"
     if not steps:
         return timeline, "none: nothing marks them, and no order of kernels comes again"
-    window = timeline.looked_at(steps[0].start_ns, steps[-1].end_ns)
-    return replace(window, steps=tuple(steps)), how
+    return timeline.through(steps[0].start_ns, steps[-1].end_ns, steps), how
 
 
 def _by_optimizer(timeline: Timeline) -> list[Step]:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gpututor.ledger import Ledger, charge
-from gpututor.ledger.idle import Host
-from gpututor.timeline import ON_HOST, Activity, Span, Timeline, covered_ns, merged
+from gpututor.ledger import Ledger, Tally, charge
+from gpututor.timeline import Activity, Span, Timeline, covered_ns, merged
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,39 +38,41 @@ class Window:
         return 1 - self.busy_share
 
 
-def window_of(timeline: Timeline, device: int | None, host: Host) -> Window:
-    """The timeline's own window, for one GPU. `host` is that of the whole trace.
+def window_of(timeline: Timeline, device: int | None, tally: Tally) -> Window:
+    """The timeline's own window, for one GPU. `tally` is that of the whole trace.
 
     Raises:
         TimelineError: several GPUs and none chosen.
     """
     lo, hi = timeline.window_ns
-    own = [s for s in timeline.spans if device is None or timeline.lanes[s.lane].device in (None, device)]
-    on_gpu = [s for s in own if s.activity not in ON_HOST]
-    busy = merged((max(s.start_ns, lo), min(s.end_ns, hi)) for s in on_gpu)
-    loading = ((max(s.start_ns, lo), min(s.end_ns, hi)) for s in own if s.activity is Activity.INPUT)
+    busy = merged([(max(s.start_ns, lo), min(s.end_ns, hi)) for s in tally.spans])
+    other = _of_other_gpus(timeline, device)
+    loading = [(max(s.start_ns, lo), min(s.end_ns, hi)) for s in timeline.on(Activity.INPUT) if s.lane not in other]
     busy_ns, either_ns = _length(busy), _length(merged([*busy, *loading]))
-    talking_ns = covered_ns((s for s in on_gpu if s.activity is Activity.COLLECTIVE), (lo, hi))
+    talking_ns = covered_ns([s for s in tally.spans if s.activity is Activity.COLLECTIVE], (lo, hi))
     whole = hi - lo
-    ledger = charge(timeline, device=device, host=host)
+    ledger = charge(timeline, device=device, tally=tally)
     return Window(timeline, ledger, busy_ns / whole, talking_ns / whole, (either_ns - busy_ns) / whole)
 
 
 def on_gpu_of(timeline: Timeline, device: int | None) -> list[Span]:
     """What ran on a GPU, copies and communication too; on all of them without a number."""
-    lanes = timeline.lanes
-    return [
-        s
-        for s in timeline.spans
-        if s.activity not in ON_HOST and (device is None or lanes[s.lane].device in (None, device))
-    ]
+    other = _of_other_gpus(timeline, device)
+    return [s for s in timeline.on_gpus() if s.lane not in other]
 
 
 def span_of(timeline: Timeline, device: int | None) -> Timeline | None:
     """The timeline seen from the first to the last event of a GPU; None where they take no time."""
     on_gpu = on_gpu_of(timeline, device)
     start, end = min(s.start_ns for s in on_gpu), max(s.end_ns for s in on_gpu)
-    return timeline.looked_at(start, end) if end > start else None
+    return timeline.through(start, end) if end > start else None
+
+
+def _of_other_gpus(timeline: Timeline, device: int | None) -> set[int]:
+    """Lanes that belong to a GPU that isn't this one."""
+    if device is None:
+        return set()
+    return {k for k, lane in enumerate(timeline.lanes) if lane.device not in (None, device)}
 
 
 def _length(intervals: Iterable[tuple[int, int]]) -> int:

@@ -22,8 +22,10 @@ Source of waves: CUDA C++ Best Practices Guide, "Execution Configuration"; roofl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import ceil, floor
+
+from msgspec import structs
 
 from gpututor.cards import Card
 from gpututor.ledger.accounts import BUSY, Account
@@ -65,7 +67,7 @@ def split(span: Span, card: Card | None, n_sms: int | None) -> Split:
     if moves_bytes_only(span):
         if card is None or work is None or work.moved_bytes is None:
             return _split({Account.MEMORY_BOUND: 1.0}, True, True)
-        work = replace(work, flop=work.flop or 0.0)
+        work = structs.replace(work, flop=work.flop or 0.0)
     if work is None:
         return _split({Account.BUSY_UNSPLIT: 1.0}, False, False)
     fill = _fill(work, n_sms)

@@ -38,32 +38,67 @@ _COPY_ACCOUNT = {
 }
 
 
+class Tally:
+    """What is the same for every window of one GPU's timeline, found out once: stretches, and whose idle time is whose.
+
+    Raises:
+        TimelineError: several GPUs and none chosen.
+    """
+
+    def __init__(self, timeline: Timeline, device: int | None = None) -> None:
+        self.spans = spans_of(timeline, device)
+        self._host = Host(timeline, self.spans)
+        self._window_ns = (0, 0)
+        self._cut: list[Stretch] = []
+        self._pieces: list[Piece] = []
+
+    def within(self, window_ns: tuple[int, int]) -> tuple[list[Stretch], list[Piece]]:
+        """The window's stretches, and its pieces that aren't computing."""
+        lo, hi = window_ns
+        first, last = self._window_ns
+        if lo < first or hi > last or not self._cut:
+            if self._cut:
+                lo, hi = min(lo, first), max(hi, last)
+            self._window_ns = (lo, hi)
+            self._cut = stretches(self.spans, (lo, hi))
+            self._pieces = _not_busy(self._host, self._cut)
+        if window_ns == self._window_ns:
+            return self._cut, self._pieces
+        lo, hi = window_ns
+        cut = [s for s in self._cut if s.start_ns < hi and s.end_ns > lo]
+        for k in {0, len(cut) - 1}:
+            cut[k] = Stretch(max(cut[k].start_ns, lo), min(cut[k].end_ns, hi), cut[k].state, cut[k].running)
+        pieces = [p for p in self._pieces if p.start_ns < hi and p.end_ns > lo]
+        for k in {0, len(pieces) - 1} if pieces else ():
+            pieces[k] = Piece(max(pieces[k].start_ns, lo), min(pieces[k].end_ns, hi), pieces[k].account)
+        return cut, pieces
+
+
 def charge(
     timeline: Timeline,
     card: Card | None = None,
     window: Literal["window", "device"] = "window",
     device: int | None = None,
-    host: Host | None = None,
+    tally: Tally | None = None,
 ) -> Ledger:
     """The ledger of one GPU over the timeline's window, or from its first kernel to its last one.
 
     Without a `card`, the one that the label names is used; where that is not in our table either, busy time isn't
-    broken down. A step counts where its middle lies in the window. `host` is the timeline's (`host_of`), where it was
-    made before for another window.
+    broken down. A step counts where its middle lies in the window. `tally` is that of the timeline, where several of
+    its windows are charged; the widest of them first is quickest.
 
     Raises:
         TimelineError: several GPUs and none chosen, or no kernel where the device window is asked for.
     """
     card = card or (find_card(timeline.label.card) if timeline.label.card else None)
-    spans = spans_of(timeline, device)
-    window_ns = timeline.window_ns if window == "window" else _device_window(spans)
-    cut = stretches(spans, window_ns)
+    tally = tally or Tally(timeline, device)
+    window_ns = timeline.window_ns if window == "window" else _device_window(tally.spans)
+    cut, pieces = tally.within(window_ns)
     charged = Counter[Account]()
-    pieces = _not_busy(host or Host(timeline, spans), cut)
-    for piece in pieces:
-        charged[piece.account] += piece.end_ns - piece.start_ns
+    for start, end, account in pieces:
+        charged[account] += end - start
     n_sms = card.n_sms if card else timeline.label.n_sms
-    kernels = _kernels(spans, window_ns)
+    kernels = _kernels(tally.spans, window_ns)
     splits = _splits(kernels, card, n_sms)
     charged.update(_charge_busy(splits, cut))
     steps = [s for s in timeline.steps if window_ns[0] <= (s.start_ns + s.end_ns) // 2 < window_ns[1]]
@@ -72,7 +107,7 @@ def charge(
         window_ns=window_ns[1] - window_ns[0],
         charged_ns=charged,
         label=timeline.label,
-        gpu_util_ns=covered_by(spans, window_ns, lambda s: s.activity in SHOWN_BY_NVIDIA_SMI),
+        gpu_util_ns=covered_by(tally.spans, window_ns, lambda s: s.activity in SHOWN_BY_NVIDIA_SMI),
         n_kernels=sum(s.activity in COMPUTING for s in kernels.values()),
         n_steps=len(steps),
         n_samples=n_samples,
@@ -86,8 +121,7 @@ def charge(
 
 def waits(timeline: Timeline, device: int | None = None) -> tuple[Piece, ...]:
     """Every stretch of the window in which no kernel computes, with its account: what a chart paints in the gaps."""
-    spans = spans_of(timeline, device)
-    return tuple(_not_busy(Host(timeline, spans), stretches(spans, timeline.window_ns)))
+    return tuple(Tally(timeline, device).within(timeline.window_ns)[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +150,10 @@ def charge_both(timeline: Timeline, card: Card | None = None, device: int | None
     Raises:
         TimelineError: several GPUs and none chosen.
     """
-    has_kernels = timeline.device_window_ns() is not None
+    has_kernels, tally = timeline.device_window_ns() is not None, Tally(timeline, device)
     return TwoWindows(
-        charge(timeline, card, "window", device), charge(timeline, card, "device", device) if has_kernels else None
+        charge(timeline, card, "window", device, tally),
+        charge(timeline, card, "device", device, tally) if has_kernels else None,
     )
 
 
@@ -139,31 +174,24 @@ def _kernels(spans: Sequence[Span], window_ns: tuple[int, int]) -> dict[int, Spa
     }
 
 
-def host_of(timeline: Timeline, device: int | None = None) -> Host:
-    """The host's side of a timeline, for `charge` with several windows of the same spans.
-
-    Raises:
-        TimelineError: several GPUs and none chosen.
-    """
-    return Host(timeline, spans_of(timeline, device))
-
-
 def _not_busy(host: Host, cut: Sequence[Stretch]) -> list[Piece]:
     """Every stretch that isn't computing, with its account, neighbours of one account joined."""
     out: list[Piece] = []
+    last_ns, last_account = 0, None
     for stretch in cut:
         if stretch.state is State.COMPUTING:
             continue
         if stretch.state is State.IDLE:
-            pieces = list(host.explain(stretch.start_ns, stretch.end_ns))
+            pieces = host.explain(stretch.start_ns, stretch.end_ns)
         else:
             pieces = [Piece(stretch.start_ns, stretch.end_ns, _COPY_ACCOUNT[stretch.state])]
         for piece in pieces:
-            last = out[-1] if out else None
-            if last is not None and last.end_ns == piece.start_ns and last.account is piece.account:
-                out[-1] = Piece(last.start_ns, piece.end_ns, piece.account)
+            start_ns, end_ns, account = piece
+            if account is last_account and start_ns == last_ns:
+                out[-1] = Piece(out[-1].start_ns, end_ns, account)
             else:
                 out.append(piece)
+            last_ns, last_account = end_ns, account
     return out
 
 
@@ -172,27 +200,36 @@ def _splits(kernels: Mapping[int, Span], card: Card | None, n_sms: int | None) -
     memo: dict[tuple[object, ...], busy.Split] = {}
     out: dict[int, busy.Split] = {}
     for k, span in kernels.items():
-        if span.duration_ns:
-            key = (span.activity, span.work, span.duration_ns)
-            if key not in memo:
-                memo[key] = busy.split(span, card, n_sms)
-            out[k] = memo[key]
+        duration_ns = span.end_ns - span.start_ns
+        if duration_ns:
+            key = (span.activity, span.work, duration_ns)
+            found = memo.get(key)
+            if found is None:
+                found = memo[key] = busy.split(span, card, n_sms)
+            out[k] = found
     return out
 
 
 def _charge_busy(splits: Mapping[int, busy.Split], cut: Sequence[Stretch]) -> dict[Account, int]:
     """Whole nanoseconds by busy account, summing to the computing stretches exactly."""
-    running_ns = Counter[tuple[int, ...]]()
+    alone_ns: dict[int, int] = {}  # by the split, of which there are few
+    together_ns = Counter[tuple[int, ...]]()
+    same = {id(split): split for split in splits.values()}
     for stretch in cut:
-        if stretch.state is State.COMPUTING:
-            running_ns[stretch.running] += stretch.end_ns - stretch.start_ns
+        running = stretch.running
+        if len(running) == 1:
+            split = id(splits[running[0]])
+            alone_ns[split] = alone_ns.get(split, 0) + stretch.end_ns - stretch.start_ns
+        elif running:
+            together_ns[running] += stretch.end_ns - stretch.start_ns
+    shared = [(same[k].shares, ns) for k, ns in alone_ns.items()]
+    shared += [(busy.together([splits[k] for k in running]), ns) for running, ns in together_ns.items()]
     parts = [0.0] * len(BUSY)
-    for running, ns in running_ns.items():
-        shares = splits[running[0]].shares if len(running) == 1 else busy.together([splits[k] for k in running])
+    for shares, ns in shared:
         for k, share in enumerate(shares):
             if share:
                 parts[k] += ns * share
-    return busy.whole(dict(zip(BUSY, parts, strict=True)), sum(running_ns.values()))
+    return busy.whole(dict(zip(BUSY, parts, strict=True)), sum(ns for _, ns in shared))
 
 
 def _n_samples(steps: Sequence[Step]) -> int | None:

@@ -50,12 +50,12 @@ class Stretch(msgspec.Struct, frozen=True, gc=False):
 
 def devices(timeline: Timeline) -> list[int]:
     """Numbers of the GPUs that have spans, in order; lanes without a number belong to every GPU."""
-    used = {timeline.lanes[lane].device for lane in {s.lane for s in timeline.spans}}
+    used = {lane.device for lane, spans in zip(timeline.lanes, timeline.by_lane, strict=True) if spans}
     return sorted(d for d in used if d is not None)
 
 
 def spans_of(timeline: Timeline, device: int | None) -> list[Span]:
-    """The spans on one GPU's streams, copy engines and links, in stored order.
+    """The spans on one GPU's streams, copy engines and links, lane by lane.
 
     Raises:
         TimelineError: the timeline has several GPUs and none was chosen, or lacks the one that was.
@@ -66,34 +66,44 @@ def spans_of(timeline: Timeline, device: int | None) -> list[Span]:
         raise TimelineError(f"the timeline has GPUs {names}; a ledger is about one of them, so say device={present[0]}")
     if device is not None and present and device not in present:
         raise TimelineError(f"GPU {device} was asked for, but the timeline has spans of {', '.join(map(str, present))}")
-    wanted = {
-        k
-        for k, lane in enumerate(timeline.lanes)
-        if lane.kind is not LaneKind.HOST and (device is None or lane.device in (None, device))
-    }
-    return [s for s in timeline.spans if s.lane in wanted]
+    lanes = zip(timeline.lanes, timeline.by_lane, strict=True)
+    own = [
+        v for lane, v in lanes if lane.kind is not LaneKind.HOST and (device is None or lane.device in (None, device))
+    ]
+    return [span for spans in own for span in spans]
 
 
 def stretches(spans: Sequence[Span], window_ns: tuple[int, int]) -> list[Stretch]:
     """The window cut wherever the GPU's state or its running kernels change; no gaps, no overlap."""
     lo, hi = window_ns
+    states = [STATE_OF[span.activity] for span in spans]
     active: dict[int, None] = {}
     n_open = [0] * len(State)
     out: list[Stretch] = []
+    began, now = lo, State.IDLE  # of the stretch that isn't over yet
+    running: tuple[int, ...] = ()
     at = lo
     for when, index, begins in _edges(spans, lo, hi):
         if when > at:
-            _add(out, Stretch(at, when, _state(n_open), tuple(sorted(active)) if len(active) > 1 else tuple(active)))
+            state = State.COMPUTING if active else _state(n_open)
+            computing = tuple(active) if len(active) < 2 else tuple(sorted(active))
+            if state is not now or computing != running:
+                if at > began:
+                    out.append(Stretch(began, at, now, running))
+                began, now, running = at, state, computing
             at = when
-        state = STATE_OF[spans[index].activity]
-        n_open[state] += 1 if begins else -1
-        if state is State.COMPUTING:
-            if begins:
-                active[index] = None
-            else:
-                del active[index]
+        if states[index] is not State.COMPUTING:
+            n_open[states[index]] += 1 if begins else -1
+        elif begins:
+            active[index] = None
+        else:
+            del active[index]
+    if now is State.IDLE:
+        at = began
+    elif at > began:
+        out.append(Stretch(began, at, now, running))
     if hi > at:
-        _add(out, Stretch(at, hi, State.IDLE))
+        out.append(Stretch(at, hi, State.IDLE))
     return out
 
 
@@ -115,16 +125,8 @@ def _edges(spans: Sequence[Span], lo: int, hi: int) -> list[tuple[int, int, bool
 
 
 def _state(n_open: list[int]) -> State:
-    for state in (State.COMPUTING, State.COMMUNICATING, State.COPYING_IN, State.COPYING_OUT):
+    """What the GPU does while no kernel computes."""
+    for state in (State.COMMUNICATING, State.COPYING_IN, State.COPYING_OUT):
         if n_open[state]:
             return state
     return State.IDLE
-
-
-def _add(out: list[Stretch], new: Stretch) -> None:
-    """Append, joining neighbours that differ in nothing."""
-    last = out[-1] if out else None
-    if last is not None and last.state is new.state and last.running == new.running:
-        out[-1] = Stretch(last.start_ns, new.end_ns, new.state, new.running)
-    else:
-        out.append(new)

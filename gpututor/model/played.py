@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import replace
 
 from msgspec import structs
 
@@ -47,6 +46,6 @@ def without_padding(player: Player, spans: Sequence[Span]) -> Sequence[Span]:
         share = shares[k] if k >= 0 else None
         if work is None or not work.flop or work.useful_flop is not None or share is None:
             return span
-        return structs.replace(span, work=replace(work, useful_flop=share * work.flop))
+        return structs.replace(span, work=structs.replace(work, useful_flop=share * work.flop))
 
     return [told(span) for span in spans]

@@ -140,8 +140,8 @@ def _batches(
 
 
 def _at_least(blocks: Iterator[bytes], n_bytes: int) -> bytes:
-    """The next blocks, as many as it takes to have so much; b"" at the end."""
-    parts, left = [], n_bytes
+    """The next blocks, one at least and as many as it takes to have so much; b"" at the end."""
+    parts, left = [], max(1, n_bytes)
     while left > 0 and (block := next(blocks, b"")):
         parts.append(block)
         left -= len(block)

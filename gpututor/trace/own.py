@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any
+
+from msgspec import structs
 
 from gpututor.timeline import Activity, KernelWork, Label, Step
 from gpututor.timeline_file import label_of
@@ -15,7 +17,7 @@ from gpututor.trace.records import OURS, Args
 MARKS = {PAUSE_MARK: Activity.PAUSE, START_UP_MARK: Activity.STARTUP, WAIT_MARK: Activity.COMM_WAIT}
 TEXTS = frozenset({"kind", "number_format", "flop_unknown"})
 COUNTS = frozenset({"n_blocks", "blocks_per_sm"})
-_KNOWN = {field.name for field in fields(KernelWork)}
+_KNOWN = {field.name for field in structs.fields(KernelWork)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from gpututor import timeline_file
 from gpututor.cards import Card, find_card
@@ -225,5 +226,5 @@ def _work(work: KernelWork, card: Card | None) -> dict[str, Any]:
         if work.blocks_per_sm and card is not None:
             warps = max(1, card.max_warps_per_sm // work.blocks_per_sm)
             told["block"] = [min(LARGEST_BLOCK, WARP * warps), 1, 1]
-    known = {key: value for key, value in asdict(work).items() if value is not None}
+    known = {key: value for key, value in structs.asdict(work).items() if value is not None}
     return told | {OURS: known}

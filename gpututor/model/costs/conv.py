@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from gpututor.cards import Card
 from gpututor.model.constants import group
 from gpututor.model.costs.gemm import product_floor_s, tiled_work
@@ -47,7 +49,7 @@ def tried(spec: Conv, card: Card) -> tuple[float, KernelWork]:
     """Seconds and work of running it so often that cuDNN knows the quickest way; no way is quicker than that one."""
     seconds, work = conv(replace(spec, trials=0), card)
     flop, moved_bytes = (spec.trials * (each or 0.0) for each in (work.flop, work.moved_bytes))
-    return spec.trials * seconds, replace(work, flop=flop, moved_bytes=moved_bytes, useful_flop=0.0)
+    return spec.trials * seconds, structs.replace(work, flop=flop, moved_bytes=moved_bytes, useful_flop=0.0)
 
 
 def scaled(rate: Rate, share: float) -> Rate:
