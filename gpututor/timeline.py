@@ -296,3 +296,20 @@ def covered_ns(spans: Iterable[Span], window_ns: tuple[int, int]) -> int:
             total += min(end, hi) - max(start, reach)
             reach = min(end, hi)
     return total
+
+
+def overlap_ns(some: Sequence[tuple[int, int]], others: Iterable[tuple[int, int]]) -> int:
+    """Nanoseconds that are in both; each holds half-open intervals in order, disjoint.
+
+    >>> overlap_ns([(0, 4), (6, 9)], [(3, 7)])
+    2
+    """
+    total, k = 0, 0
+    for start, end in others:
+        while k < len(some) and some[k][1] <= start:
+            k += 1
+        at = k
+        while at < len(some) and some[at][0] < end:
+            total += min(end, some[at][1]) - max(start, some[at][0])
+            at += 1
+    return total

@@ -42,19 +42,18 @@ class Case:
         return total / self.n_units
 
     def spans(self, *activities: Activity) -> list[Span]:
-        """The spans of these activities that begin in the window."""
+        """The spans of these activities that begin in the window, activity by activity."""
         lo, hi = self.timeline.window_ns
-        return [s for s in self.own if s.activity in activities and lo <= s.start_ns < hi]
+        return [s for s in self.own(*activities) if lo <= s.start_ns < hi]
 
-    @cached_property
-    def own(self) -> list[Span]:
-        """The spans of the host and of the ledger's GPU, in the window or not."""
+    def own(self, *activities: Activity) -> list[Span]:
+        """The same, in the window or not: those of the host and of the ledger's GPU."""
         other = {
             k
             for k, lane in enumerate(self.timeline.lanes)
             if self.ledger.device is not None and lane.device not in (None, self.ledger.device)
         }
-        return [s for s in self.timeline.spans if s.lane not in other]
+        return [s for each in activities for s in self.timeline.on(each) if s.lane not in other]
 
     @cached_property
     def waits(self) -> tuple[Piece, ...]:
@@ -80,7 +79,7 @@ class Case:
     def host_ns(self) -> float:
         """Time of Python, framework and driver for each kernel; threads that work at the same time count once."""
         launching = {s.lane for s in self.timeline.on(Activity.LAUNCH)}
-        work = (s for s in self.timeline.on(*HOST_WORK) if s.lane in launching)
+        work = [s for lane in launching for s in self.timeline.by_lane[lane] if s.activity in HOST_WORK]
         return covered_ns(work, self.timeline.window_ns) / len(self.kernels) if self.kernels else 0.0
 
     def host_names(self, start_ns: int, end_ns: int) -> list[str]:
@@ -114,7 +113,8 @@ class Case:
     def parts_ns(self) -> dict[Cause, int]:
         """Nanoseconds of each cause that explains a part of an account; none is in two."""
         interrupted = any(self.ledger.charged_ns[account] for account in (Account.PAUSE, Account.START_UP))
-        told = parts.interruptions_ns(self.own if interrupted else (), self.waits)
+        interrupting = self.own(Activity.PAUSE, Activity.STARTUP) if interrupted else ()
+        told = parts.interruptions_ns(interrupting, self.waits)
         return {
             Cause.GARBAGE_COLLECTION: told[Interruption.COLLECTING],
             Cause.PROFILING: told[Interruption.PROFILING],
@@ -141,7 +141,7 @@ class Case:
             return Confidence("a guess", f"{self.ledger.n_steps} steps are too few to tell chance from cause")
         if self.timeline.label.origin is Origin.SIMULATED:
             return Confidence("sure", "the simulated clock knows what the host did at every instant")
-        calls = {s.launch for s in self.timeline.on(*HOST_WORK) if s.launch is not None}
+        calls = {s.launch for each in HOST_WORK for s in self.timeline.on(each)} - {None}
         linked = sum(k.launch in calls for k in self.kernels)
         if linked < len(self.kernels) / 2:
             return Confidence("a guess", "the timeline doesn't link launches to kernels, so the thread is a guess")

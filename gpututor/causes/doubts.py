@@ -65,7 +65,7 @@ def clock_stopped_early(case: Case) -> Finding | None:
     if not case.ledger.n_steps or case.timeline.label.origin is Origin.RECORDED:  # a profiler's marks time nothing
         return None
     lo, hi = case.timeline.window_ns
-    kernels = [s for s in case.own if s.activity in COMPUTING or s.activity is Activity.COLLECTIVE]
+    kernels = case.own(*COMPUTING, Activity.COLLECTIVE)
     after_ns = max((k.end_ns for k in kernels), default=hi) - hi
     calls: dict[int | None, int] = {s.launch: s.start_ns for s in case.timeline.on(*ON_HOST) if s.launch is not None}
     inherited = [k.end_ns for k in kernels if k.start_ns < lo or (calls and calls.get(k.launch, lo - 1) < lo)]

@@ -8,6 +8,7 @@ from gpututor.causes.known import KNOWN
 from gpututor.causes.parts import COMPILES
 from gpututor.ledger.interruptions import Interruption, interrupting
 from gpututor.text import duration
+from gpututor.timeline import Activity
 
 
 def garbage_collection(case: Case) -> Finding | None:
@@ -48,7 +49,8 @@ def _interruption(case: Case, cause: Cause, kinds: tuple[Interruption, ...]) -> 
     if not case.is_large(cause):
         return None
     lo, hi = case.timeline.window_ns
-    spans = [s for s in case.own if s.start_ns < hi and s.end_ns > lo and interrupting(s) in kinds]
+    spans = case.own(Activity.PAUSE, Activity.STARTUP)
+    spans = [s for s in spans if s.start_ns < hi and s.end_ns > lo and interrupting(s) in kinds]
     longest = max(spans, key=lambda s: s.duration_ns)
     evidence = [time("idle_ns", case.per_unit(case.ns_of(cause)), "the GPU idles {} " + case.unit + " for it")]
     evidence.append(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gpututor.ledger import Account, Piece
 from gpututor.ledger.interruptions import ACCOUNT_OF_INTERRUPTION, Interruption, interrupting
-from gpututor.timeline import Span, merged
+from gpututor.timeline import Span, merged, overlap_ns
 
 COMPILES = (Interruption.COMPILING, Interruption.TUNING, Interruption.LOADING)
 
@@ -54,14 +54,4 @@ def awaited_ns(awaited: Awaited | None, waits: Sequence[Piece]) -> int:
 
 def _within(intervals: Sequence[tuple[int, int]], waits: Sequence[Piece], account: Account) -> int:
     """Nanoseconds of this account inside `intervals`; both are in order and disjoint."""
-    total, k = 0, 0
-    for start, end, charged in waits:
-        if charged is not account:
-            continue
-        while k < len(intervals) and intervals[k][1] <= start:
-            k += 1
-        at = k
-        while at < len(intervals) and intervals[at][0] < end:
-            total += min(end, intervals[at][1]) - max(start, intervals[at][0])
-            at += 1
-    return total
+    return overlap_ns(intervals, [(start, end) for start, end, charged in waits if charged is account])

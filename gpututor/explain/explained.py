@@ -53,16 +53,17 @@ class Explained:
         """Nanoseconds of kernels in the window by class, most first. Kernels that run at the same time both count."""
         lo, hi = self.window.timeline.window_ns
         spent = Counter[str]()
-        for s in self.window.timeline.on(*COMPUTING, Activity.COLLECTIVE):
-            spent[kernel_class(s.name, s.activity)] += max(0, min(s.end_ns, hi) - max(s.start_ns, lo))
+        for s in on_gpu_of(self.window.timeline, self.device):
+            if s.activity in COMPUTING or s.activity is Activity.COLLECTIVE:
+                spent[kernel_class(s.name, s.activity)] += max(0, min(s.end_ns, hi) - max(s.start_ns, lo))
         return {name: ns for name, ns in spent.most_common() if ns}
 
     def tensor_core_ns(self) -> dict[str, int]:
         """Nanoseconds of matrix kernels "on" tensor cores, "off" them, or "unknown" where their name doesn't say."""
         lo, hi = self.window.timeline.window_ns
         spent = {"on": 0, "off": 0, "unknown": 0}
-        for s in self.window.timeline.on(Activity.KERNEL):
-            if s.work is not None and s.work.kind in MATRIX:
+        for s in on_gpu_of(self.window.timeline, self.device):
+            if s.activity is Activity.KERNEL and s.work is not None and s.work.kind in MATRIX:
                 told = "unknown" if s.work.tensor_core is None else "on" if s.work.tensor_core else "off"
                 spent[told] += max(0, min(s.end_ns, hi) - max(s.start_ns, lo))
         return spent
@@ -74,9 +75,9 @@ class Explained:
         """
         timeline = self.window.timeline
         on_gpu = on_gpu_of(timeline, self.device)
-        from_graph_ns = covered_ns((s for s in on_gpu if s.work is not None and s.work.from_graph), timeline.window_ns)
-        busy_ns = covered_ns(on_gpu, timeline.window_ns)
-        return from_graph_ns / busy_ns if from_graph_ns else None
+        of_graphs = [s for s in on_gpu if s.work is not None and s.work.from_graph]
+        from_graph_ns = covered_ns(of_graphs, timeline.window_ns)
+        return from_graph_ns / covered_ns(on_gpu, timeline.window_ns) if from_graph_ns else None
 
 
 def explain(source: Source, *, device: int | None = None, what: str = "") -> Explained:

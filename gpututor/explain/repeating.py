@@ -31,7 +31,9 @@ def with_steps(timeline: Timeline, device: int | None) -> tuple[Timeline, str]:
 
 def _by_optimizer(timeline: Timeline) -> list[Step]:
     """From the end of one optimizer's step to the end of the next."""
-    ends = sorted(s.end_ns for s in timeline.spans if s.activity is Activity.DISPATCH and s.name.startswith(OPTIMIZER))
+    calls = list(timeline.on(Activity.DISPATCH))
+    names = {name for name in {s.name for s in calls} if name.startswith(OPTIMIZER)}
+    ends = sorted([s.end_ns for s in calls if s.name in names]) if names else []
     return [Step(a, b) for a, b in pairwise(ends) if b > a] if len(ends) > LEAST_STEPS else []
 
 

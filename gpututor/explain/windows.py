@@ -6,11 +6,11 @@ The ledger of a window is stricter: there a copy that nothing hides is idle time
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpututor.ledger import Ledger, Tally, charge
-from gpututor.timeline import Activity, Span, Timeline, covered_ns, merged
+from gpututor.ledger.device import State
+from gpututor.timeline import Activity, Span, Timeline, covered_ns, merged, overlap_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,15 @@ def window_of(timeline: Timeline, device: int | None, tally: Tally) -> Window:
         TimelineError: several GPUs and none chosen.
     """
     lo, hi = timeline.window_ns
-    busy = merged([(max(s.start_ns, lo), min(s.end_ns, hi)) for s in tally.spans])
+    cut, _ = tally.within((lo, hi))
+    idle = [(s.start_ns, s.end_ns) for s in cut if s.state is State.IDLE]
     other = _of_other_gpus(timeline, device)
-    loading = [(max(s.start_ns, lo), min(s.end_ns, hi)) for s in timeline.on(Activity.INPUT) if s.lane not in other]
-    busy_ns, either_ns = _length(busy), _length(merged([*busy, *loading]))
+    loading = merged([(s.start_ns, s.end_ns) for s in timeline.on(Activity.INPUT) if s.lane not in other])
     talking_ns = covered_ns([s for s in tally.spans if s.activity is Activity.COLLECTIVE], (lo, hi))
     whole = hi - lo
+    idle_ns = sum([end - start for start, end in idle])
     ledger = charge(timeline, device=device, tally=tally)
-    return Window(timeline, ledger, busy_ns / whole, talking_ns / whole, (either_ns - busy_ns) / whole)
+    return Window(timeline, ledger, (whole - idle_ns) / whole, talking_ns / whole, overlap_ns(loading, idle) / whole)
 
 
 def on_gpu_of(timeline: Timeline, device: int | None) -> list[Span]:
@@ -73,7 +74,3 @@ def _of_other_gpus(timeline: Timeline, device: int | None) -> set[int]:
     if device is None:
         return set()
     return {k for k, lane in enumerate(timeline.lanes) if lane.device not in (None, device)}
-
-
-def _length(intervals: Iterable[tuple[int, int]]) -> int:
-    return sum(end - start for start, end in intervals)

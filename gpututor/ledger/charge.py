@@ -22,11 +22,11 @@ from gpututor.errors import TimelineError
 from gpututor.ledger import busy
 from gpututor.ledger.accounts import BUSY, Account
 from gpututor.ledger.book import Ledger
-from gpututor.ledger.device import SHOWN_BY_NVIDIA_SMI, STATE_OF, State, Stretch, covered_by, spans_of, stretches
+from gpututor.ledger.device import SHOWN_BY_NVIDIA_SMI, STATE_OF, State, Stretch, spans_of, stretches
 from gpututor.ledger.idle import Host
 from gpututor.ledger.piece import Piece
 from gpututor.text import percent
-from gpututor.timeline import COMPUTING, Span, Step, Timeline
+from gpututor.timeline import COMPUTING, Span, Step, Timeline, merged, overlap_ns
 
 WORTH_SAYING_SHARE = 0.05
 """Our choice: two windows whose busy shares differ by 5 points would lead to different conclusions."""
@@ -51,6 +51,8 @@ class Tally:
         self._window_ns = (0, 0)
         self._cut: list[Stretch] = []
         self._pieces: list[Piece] = []
+        self._splits: dict[tuple[int, int | None], tuple[Card | None, dict[tuple[object, ...], busy.Split]]] = {}
+        self._shown: list[tuple[int, int]] | None = None
 
     def within(self, window_ns: tuple[int, int]) -> tuple[list[Stretch], list[Piece]]:
         """The window's stretches, and its pieces that aren't computing."""
@@ -72,6 +74,27 @@ class Tally:
         for k in {0, len(pieces) - 1} if pieces else ():
             pieces[k] = Piece(max(pieces[k].start_ns, lo), min(pieces[k].end_ns, hi), pieces[k].account)
         return cut, pieces
+
+    def splits(self, kernels: Mapping[int, Span], card: Card | None, n_sms: int | None) -> dict[int, busy.Split]:
+        """Each kernel's split; equal kernels are computed once."""
+        _, known = self._splits.setdefault((id(card), n_sms), (card, {}))  # the card is kept, so its id stays its own
+        out: dict[int, busy.Split] = {}
+        for k, span in kernels.items():
+            duration_ns = span.end_ns - span.start_ns
+            if duration_ns:
+                key = (span.activity, id(span.work), duration_ns)
+                found = known.get(key)
+                if found is None:
+                    found = known[key] = busy.split(span, card, n_sms)
+                out[k] = found
+        return out
+
+    def shown_ns(self, window_ns: tuple[int, int]) -> int:
+        """Nanoseconds of the window that nvidia-smi would call busy."""
+        if self._shown is None:
+            shown = [s for s in self.spans if s.activity in SHOWN_BY_NVIDIA_SMI]
+            self._shown = merged([(s.start_ns, s.end_ns) for s in shown])
+        return overlap_ns(self._shown, [window_ns])
 
 
 def charge(
@@ -99,7 +122,7 @@ def charge(
         charged[account] += end - start
     n_sms = card.n_sms if card else timeline.label.n_sms
     kernels = _kernels(tally.spans, window_ns)
-    splits = _splits(kernels, card, n_sms)
+    splits = tally.splits(kernels, card, n_sms)
     charged.update(_charge_busy(splits, cut))
     steps = [s for s in timeline.steps if window_ns[0] <= (s.start_ns + s.end_ns) // 2 < window_ns[1]]
     n_samples = _n_samples(steps)
@@ -107,7 +130,7 @@ def charge(
         window_ns=window_ns[1] - window_ns[0],
         charged_ns=charged,
         label=timeline.label,
-        gpu_util_ns=covered_by(tally.spans, window_ns, lambda s: s.activity in SHOWN_BY_NVIDIA_SMI),
+        gpu_util_ns=tally.shown_ns(window_ns),
         n_kernels=sum(s.activity in COMPUTING for s in kernels.values()),
         n_steps=len(steps),
         n_samples=n_samples,
@@ -192,21 +215,6 @@ def _not_busy(host: Host, cut: Sequence[Stretch]) -> list[Piece]:
             else:
                 out.append(piece)
             last_ns, last_account = end_ns, account
-    return out
-
-
-def _splits(kernels: Mapping[int, Span], card: Card | None, n_sms: int | None) -> dict[int, busy.Split]:
-    """Each kernel's split; equal kernels are computed once."""
-    memo: dict[tuple[object, ...], busy.Split] = {}
-    out: dict[int, busy.Split] = {}
-    for k, span in kernels.items():
-        duration_ns = span.end_ns - span.start_ns
-        if duration_ns:
-            key = (span.activity, span.work, duration_ns)
-            found = memo.get(key)
-            if found is None:
-                found = memo[key] = busy.split(span, card, n_sms)
-            out[k] = found
     return out
 
 

@@ -76,52 +76,70 @@ def spans_of(timeline: Timeline, device: int | None) -> list[Span]:
 def stretches(spans: Sequence[Span], window_ns: tuple[int, int]) -> list[Stretch]:
     """The window cut wherever the GPU's state or its running kernels change; no gaps, no overlap."""
     lo, hi = window_ns
-    states = [STATE_OF[span.activity] for span in spans]
-    active: dict[int, None] = {}
-    n_open = [0] * len(State)
+    inside = [k for k, s in enumerate(spans) if s.end_ns > lo and s.start_ns < hi and s.end_ns > s.start_ns]
+    inside.sort(key=lambda k: spans[k].start_ns)
     out: list[Stretch] = []
-    began, now = lo, State.IDLE  # of the stretch that isn't over yet
-    running: tuple[int, ...] = ()
-    at = lo
-    for when, index, begins in _edges(spans, lo, hi):
-        if when > at:
-            state = State.COMPUTING if active else _state(n_open)
-            computing = tuple(active) if len(active) < 2 else tuple(sorted(active))
-            if state is not now or computing != running:
-                if at > began:
-                    out.append(Stretch(began, at, now, running))
-                began, now, running = at, state, computing
-            at = when
-        if states[index] is not State.COMPUTING:
-            n_open[states[index]] += 1 if begins else -1
-        elif begins:
-            active[index] = None
+    at, first = lo, 0
+    while first < len(inside):
+        k = inside[first]
+        start, end = max(spans[k].start_ns, lo), spans[k].end_ns
+        last = first + 1
+        while last < len(inside) and (after := spans[inside[last]]).start_ns < end:
+            end, last = max(end, after.end_ns), last + 1
+        if start > at:
+            out.append(Stretch(at, start, State.IDLE))
+        at = min(end, hi)
+        state = STATE_OF[spans[k].activity]
+        if last - first > 1:
+            for each in _overlapping(spans, inside[first:last], (start, at)):
+                _add(out, each)
+        elif state is State.COMPUTING:
+            out.append(Stretch(start, at, state, (k,)))
         else:
-            del active[index]
-    if now is State.IDLE:
-        at = began
-    elif at > began:
-        out.append(Stretch(began, at, now, running))
+            _add(out, Stretch(start, at, state))
+        first = last
     if hi > at:
         out.append(Stretch(at, hi, State.IDLE))
     return out
 
 
+def _overlapping(spans: Sequence[Span], group: Sequence[int], window_ns: tuple[int, int]) -> list[Stretch]:
+    """The same for a group of spans, given by their places, of which one at least runs at every instant."""
+    lo, hi = window_ns
+    edges = [(max(spans[k].start_ns, lo), k, True) for k in group]
+    edges += [(min(spans[k].end_ns, hi), k, False) for k in group]
+    edges.sort()
+    active: dict[int, None] = {}
+    n_open = [0] * len(State)
+    out: list[Stretch] = []
+    at = lo
+    for when, k, begins in edges:
+        if when > at:
+            state = State.COMPUTING if active else _state(n_open)
+            _add(out, Stretch(at, when, state, tuple(active) if len(active) < 2 else tuple(sorted(active))))
+            at = when
+        state = STATE_OF[spans[k].activity]
+        if state is not State.COMPUTING:
+            n_open[state] += 1 if begins else -1
+        elif begins:
+            active[k] = None
+        else:
+            del active[k]
+    return out
+
+
+def _add(out: list[Stretch], new: Stretch) -> None:
+    """Append, joining neighbours that differ in nothing."""
+    last = out[-1] if out else None
+    if last is not None and last.state is new.state and last.running == new.running:
+        out[-1] = Stretch(last.start_ns, new.end_ns, new.state, new.running)
+    else:
+        out.append(new)
+
+
 def covered_by(spans: Sequence[Span], window_ns: tuple[int, int], counts: Callable[[Span], bool]) -> int:
     """Nanoseconds of the window with at least one span for which `counts` holds."""
     return covered_ns([s for s in spans if counts(s)], window_ns)
-
-
-def _edges(spans: Sequence[Span], lo: int, hi: int) -> list[tuple[int, int, bool]]:
-    """Begin and end of every span that has time in the window, clipped to it, by time."""
-    edges: list[tuple[int, int, bool]] = []
-    for index, span in enumerate(spans):
-        start, end = max(span.start_ns, lo), min(span.end_ns, hi)
-        if end > start:
-            edges.append((start, index, True))
-            edges.append((end, index, False))
-    edges.sort()
-    return edges
 
 
 def _state(n_open: list[int]) -> State:

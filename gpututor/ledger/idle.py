@@ -134,4 +134,6 @@ def _asked_in_order(lanes: dict[int, list[Span]]) -> tuple[int, ...]:
     """
     driving = {k: v for k, v in lanes.items() if any(s.launch is not None or s.activity in DRIVES_THE_GPU for s in v)}
     chosen = driving or lanes
+    if len(chosen) == 1:
+        return tuple(chosen)
     return tuple(sorted(chosen, key=lambda k: (-sum([s.end_ns - s.start_ns for s in chosen[k]]), k)))

@@ -16,14 +16,14 @@ from gpututor.trace.host import HostEvents
 from gpututor.trace.on_gpu import GpuEvent, Place, place_of
 from gpututor.trace.records import NO_ARGS, Args, Asked, Record, record_of
 
-FURTHEST_US = FURTHEST_NS // 1000
 LONG_BEFORE_NS = 3_600 * 10**9
 """Our limit: a record that stands at 0 while all others begin an hour later or more has no time of its own."""
 
 MOST_EVENTS = 12_000_000
 """Our limit, against files made to fill the memory: they take some 5 GB. A traced step has thousands."""
 
-AT_A_TIME = 4096
+AT_A_TIME = 512
+"""Our choice: so many records stay in the processor's cache while they are sorted."""
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class Events:
     another_accelerator: str | None = None
     _places: dict[tuple[object, ...], Place] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)  # of work, each once, however often it is written
-    _asked: dict[tuple[str, bytes, bytes, bytes, bytes], Asked] = field(default_factory=dict)
+    _asked: dict[str, dict[tuple[bytes, bytes, bytes, bytes], Asked]] = field(default_factory=dict)
 
     def losses(self) -> tuple[str, ...]:
         """What was left out, in words."""
@@ -78,45 +78,53 @@ def sorted_out(raw: Iterable[object]) -> Events:
 
 def _sort(out: Events, some: Sequence[object]) -> None:
     """Put records where they belong. A trace has hundreds of thousands, so most of it is done in place."""
-    host, known, threads = out.host, out.host.known, out.host.threads
+    host, threads = out.host, out.host.threads
+    kinds = {category: (role, host.known[role], role in ON_GPU) for category, role in ROLE_OF_CATEGORY.items()}
     add_thread, add_told = host.thread.append, host.told.append
     add_start, add_end = host.start_ns.append, host.end_ns.append
     for item in some:
         record = item if type(item) is Record else _record(out, item)
         category = record.cat
-        role = ROLE_OF_CATEGORY.get(category) if record.ph == "X" and type(category) is str else None
-        if role is None:
+        kind = kinds.get(category) if record.ph == "X" and type(category) is str else None
+        if kind is None:
             _beside(out, record)
             continue
+        role, known, on_gpu = kind
         at, long = record.ts, record.dur
-        start_ns = 1000 * at if type(at) is int and -FURTHEST_US < at < FURTHEST_US else whole_ns(at)
-        long_ns = 1000 * long if type(long) is int and -FURTHEST_US < long < FURTHEST_US else whole_ns(long)
-        if start_ns is None or long_ns is None or long_ns < 0:
-            when = "without a usable time" if start_ns is None or long_ns is None else "that last less than nothing"
-            out.dropped[f"{role.value} records {when} left out"] += 1
+        start_ns = 1000 * at if type(at) is int else whole_ns(at)
+        long_ns = 1000 * long if type(long) is int else whole_ns(long)
+        if start_ns is None or long_ns is None or not -FURTHEST_NS < start_ns <= start_ns + long_ns < FURTHEST_NS:
+            _count(out, role, start_ns, long_ns)
             continue
-        end_ns = start_ns + long_ns
-        name = record.name if type(record.name) is str else "(no name)"
-        if role in ON_GPU:
-            _add_work(out, role, name, start_ns, end_ns, record)
+        if on_gpu:
+            _add_work(out, role, start_ns, start_ns + long_ns, record)
             continue
-        told = known[role][name]
+        name = record.name
+        told = known[name if type(name) is str else "(no name)"]
         if told.activity is None:
-            out.marks.append(Mark(told.step, start_ns, end_ns))
+            out.marks.append(Mark(told.step, start_ns, start_ns + long_ns))
             continue
         try:
             thread = threads[record.pid, record.tid]
         except TypeError:  # a list or an object where a number belongs
             thread = threads[str(record.pid), str(record.tid)]
         args = record.args
-        if role is Role.CALL and args is not None:
-            host.add_number(args.correlation)
-        elif role is Role.OPERATOR and args is not None and args.dims:
-            _add_shapes(out, name, args)
+        if args is not None:
+            if role is Role.CALL:
+                host.add_number(args.correlation)
+            elif role is Role.OPERATOR and args.dims:
+                _add_shapes(out, told.name, args)
         add_thread(thread)
         add_told(told)
         add_start(start_ns)
-        add_end(end_ns)
+        add_end(start_ns + long_ns)
+
+
+def _count(out: Events, role: Role, start_ns: int | None, long_ns: int | None) -> None:
+    """A record that takes no time that could be."""
+    backwards = start_ns is not None and long_ns is not None and -FURTHEST_NS < long_ns < 0
+    when = "that last less than nothing" if backwards else "without a usable time"
+    out.dropped[f"{role.value} records {when} left out"] += 1
 
 
 def _record(out: Events, item: object) -> Record:
@@ -140,32 +148,43 @@ def _beside(out: Events, record: Record) -> None:
         out.thread_names[str(record.pid), str(record.tid)] = record.args.name
 
 
-def _add_work(out: Events, role: Role, name: str, start_ns: int, end_ns: int, record: Record) -> None:
+def _add_work(out: Events, role: Role, start_ns: int, end_ns: int, record: Record) -> None:
     args = NO_ARGS if record.args is None else record.args
+    name = record.name if type(record.name) is str else "(no name)"
     number = args.correlation
     key = (record.pid, record.tid, args.device, args.stream)
     try:
         place = out._places.get(key) or out._places.setdefault(key, place_of(*key))
     except TypeError:
         place = place_of(*key)
-    name = out._names.setdefault(name, name)
     correlation = number if type(number) is int and number > 0 else None
+    name = out._names.setdefault(name, name)
     out.gpu.append(GpuEvent(role, name, start_ns, end_ns, place, record.pid, record.tid, args, correlation))
 
 
 def _add_shapes(out: Events, name: str, args: Args) -> None:
     """Keep the shapes, the same ones once, and the own number of the operator that is added next."""
+    dims: object = args.dims
+    if type(dims) is msgspec.Raw:  # from a file
+        texts = (bytes(dims), bytes(args.types), bytes(args.strides), bytes(args.concrete))
+    else:
+        texts = (_text(args.dims), _text(args.types), _text(args.strides), _text(args.concrete))
+    known = out._asked.get(name)
+    if known is None:
+        known = out._asked[name] = {}
+    asked = known.get(texts)
+    if asked is None:
+        asked = known[texts] = Asked(name, *texts)
     at, number = len(out.host.told), args.external
-    texts: tuple[object, ...] = (args.dims, args.types, args.strides, args.concrete)
-    dims, types, strides, concrete = [bytes(t) if type(t) is msgspec.Raw else _text(t) for t in texts]
-    key = (name, dims, types, strides, concrete)
-    out.host.asked[at] = out._asked.get(key) or out._asked.setdefault(key, Asked(*key))
+    out.host.asked[at] = asked
     if type(number) is int:
         out.host.external[number] = at
 
 
 def _text(value: object) -> bytes:
     """What was loaded by somebody else, as text again."""
+    if type(value) is msgspec.Raw:  # where nothing is said
+        return bytes(value)
     try:
         return msgspec.json.encode(value)
     except (TypeError, ValueError, RecursionError):

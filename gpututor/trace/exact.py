@@ -32,11 +32,13 @@ def whole_ns(microseconds: object) -> int | None:
     >>> whole_ns("1712195495505543.2"), whole_ns(7), whole_ns("0.0005"), whole_ns("N/A"), whole_ns(None)
     (1712195495505543200, 7000, 0, None, None)
     """
-    if type(microseconds) is int:
-        return _bounded(1000 * microseconds)
-    if type(microseconds) is float:
-        return whole_ns(repr(microseconds)) if isfinite(microseconds) else None
-    if type(microseconds) is not str or len(microseconds) > 64:
+    if type(microseconds) is not str:
+        return _of_number(microseconds)
+    if microseconds[-4:-3] == "." and len(microseconds) <= 20:  # as Kineto writes them; 19 digits can't be too many
+        digits = microseconds[:-4] + microseconds[-3:]
+        if digits.isdecimal():
+            return int(digits)
+    if len(microseconds) > 64:
         return None
     head, _, tail = microseconds.partition(".")
     if head.isdecimal() and len(head) <= _DIGITS and len(tail) <= 3 and (not tail or tail.isdecimal()):
@@ -48,6 +50,14 @@ def whole_ns(microseconds: object) -> int | None:
     if not value.is_finite() or value.adjusted() > _DIGITS:
         return None
     return _bounded(int((value * 1000).to_integral_value()))
+
+
+def _of_number(microseconds: object) -> int | None:
+    if type(microseconds) is int:
+        return _bounded(1000 * microseconds)
+    if type(microseconds) is float:
+        return whole_ns(repr(microseconds)) if isfinite(microseconds) else None
+    return None
 
 
 def _bounded(ns: int) -> int | None:

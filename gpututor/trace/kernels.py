@@ -110,8 +110,6 @@ def _resident(args: Args, sm: Sm) -> int | None:
     return max(1, min(limits))  # it did run, so at least one block fits
 
 
-_GEMM = re.compile(r"gemm|cutlass|cublas|nvjet|Cijk_|_mm_", re.IGNORECASE)
-_CONVOLUTION = re.compile(r"conv|implicit|wgrad|dgrad|winograd|fprop|[shid]\d*cudnn_", re.IGNORECASE)
 # Instruction shapes that only tensor cores have; source: PTX ISA, "mma", and names seen in cuBLAS, cuDNN and CUTLASS.
 _TENSOR_CORE = re.compile(r"tensorop|[shi](884|1688|16816|161616)|tensor16x8|hmma|imma|wgmma|nvjet|cutlass3x")
 _FORMATS = (
@@ -126,23 +124,26 @@ _FORMATS = (
 MATRIX = frozenset({"gemm", "convolution"})
 """Kinds of kernels that tensor cores are for."""
 
-# What else kernels are for, by parts of names in PyTorch, cuDNN, FlashAttention, Apex and Triton, the first that fits.
+# What kernels are for, by parts of names in PyTorch, cuDNN, cuBLAS, MIOpen, FlashAttention, Apex and Triton, in small
+# letters; the first that fits.
+_CONVOLUTION = ("conv", "implicit", "wgrad", "dgrad", "winograd", "fprop", "scudnn_", "hcudnn_", "icudnn_", "dcudnn_")
+_GEMM = ("gemm", "cutlass", "cublas", "nvjet", "cijk_", "_mm_")
+_CUDNN = re.compile(r"[shid]\d+cudnn_")
 _CLASSES = (
-    ("attention", re.compile(r"flash|fmha|attention|attn", re.IGNORECASE)),
-    ("optimizer", re.compile(r"multi_tensor|adam|fused_sgd|foreach", re.IGNORECASE)),
-    ("recurrent", re.compile(r"rnn|lstm|gru|elemWise(RNN|LSTM|GRU)", re.IGNORECASE)),
-    ("normalization", re.compile(r"batch_?norm|layer_?norm|group_?norm|rms_?norm|bn_|welford", re.IGNORECASE)),
-    ("softmax and loss", re.compile(r"softmax|nll_loss|cross_entropy", re.IGNORECASE)),
-    ("convolution", re.compile(r"conv|implicit|wgrad|dgrad|winograd|fprop|[shid]\d*cudnn_", re.IGNORECASE)),
-    ("gemm", re.compile(r"gemm|gemv|matmul|cutlass|cublas|nvjet|Cijk_|_mm_|splitK", re.IGNORECASE)),
-    ("embedding and indexing", re.compile(r"embedding|index|gather|scatter|sort|topk", re.IGNORECASE)),
-    ("pooling", re.compile(r"pool", re.IGNORECASE)),
-    ("fused by the compiler", re.compile(r"^triton_")),
-    ("reduction", re.compile(r"reduce", re.IGNORECASE)),
-    (
-        "elementwise",
-        re.compile(r"elementwise|vectorized|unrolled|copy|cat|fill|dropout|nchwToNhwc|nhwcToNchw|transpose"),
-    ),
+    ("attention", ("flash", "fmha", "attention", "attn")),
+    ("optimizer", ("multi_tensor", "adam", "fused_sgd", "foreach")),
+    ("recurrent", ("rnn", "lstm", "gru")),
+    ("normalization", ("batch_norm", "batchnorm", "layer_norm", "layernorm", "group_norm", "groupnorm")),
+    ("normalization", ("rms_norm", "rmsnorm", "bn_", "welford")),
+    ("softmax and loss", ("softmax", "nll_loss", "cross_entropy")),
+    ("convolution", _CONVOLUTION),
+    ("gemm", (*_GEMM, "gemv", "matmul", "splitk")),
+    ("embedding and indexing", ("embedding", "index", "gather", "scatter", "sort", "topk")),
+    ("pooling", ("pool",)),
+    ("fused by the compiler", ("triton_",)),
+    ("reduction", ("reduce",)),
+    ("elementwise", ("elementwise", "vectorized", "unrolled", "copy", "cat", "fill", "dropout", "transpose")),
+    ("elementwise", ("nchwtonhwc", "nhwctonchw")),
 )
 
 
@@ -157,14 +158,19 @@ def kernel_class(name: str, activity: Activity = Activity.KERNEL) -> str:
         return "communication"
     if activity is Activity.MEMSET:
         return "memset"
-    return next((words for words, pattern in _CLASSES if pattern.search(name)), "other")
+    small = name.lower()
+    for words, parts in _CLASSES:
+        if any(part in small for part in parts) or (parts is _CONVOLUTION and _CUDNN.search(small)):
+            return words
+    return "other"
 
 
 @lru_cache(maxsize=4096)
 def _kind(name: str) -> str:
-    if _CONVOLUTION.search(name):
+    small = name.lower()
+    if any(part in small for part in _CONVOLUTION) or _CUDNN.search(small):
         return "convolution"
-    return "gemm" if _GEMM.search(name) else "kernel"
+    return "gemm" if any(part in small for part in _GEMM) else "kernel"
 
 
 @lru_cache(maxsize=4096)
