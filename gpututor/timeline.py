@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -291,10 +292,14 @@ def covered_ns(spans: Iterable[Span], window_ns: tuple[int, int]) -> int:
     """Nanoseconds of the window during which at least one of `spans` was running."""
     lo, hi = window_ns
     total, reach = 0, lo
-    for start, end in sorted([(s.start_ns, s.end_ns) for s in spans if s.end_ns > lo and s.start_ns < hi]):
+    for span in sorted(spans, key=attrgetter("start_ns")):
+        end = span.end_ns
         if end > reach:
-            total += min(end, hi) - max(start, reach)
+            start = max(span.start_ns, reach)
+            if start >= hi:
+                break
             reach = min(end, hi)
+            total += reach - start
     return total
 
 

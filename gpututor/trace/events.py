@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
@@ -14,7 +14,7 @@ from gpututor.trace.categories import ANOTHER_ACCELERATOR, ARROWS, ON_GPU, ROLE_
 from gpututor.trace.exact import FURTHEST_NS, whole_ns
 from gpututor.trace.host import HostEvents
 from gpututor.trace.on_gpu import GpuEvent, Place, place_of
-from gpututor.trace.records import NO_ARGS, Args, Asked, Record, record_of
+from gpututor.trace.records import NO_ARGS, UNSAID, Args, Asked, Record, record_of
 
 LONG_BEFORE_NS = 3_600 * 10**9
 """Our limit: a record that stands at 0 while all others begin an hour later or more has no time of its own."""
@@ -24,6 +24,10 @@ MOST_EVENTS = 12_000_000
 
 AT_A_TIME = 512
 """Our choice: so many records stay in the processor's cache while they are sorted."""
+
+
+Shapes = tuple[bytes, bytes, bytes, bytes]
+"""The texts that stand for an operator's arguments."""
 
 
 @dataclass(slots=True)
@@ -48,7 +52,7 @@ class Events:
     another_accelerator: str | None = None
     _places: dict[tuple[object, ...], Place] = field(default_factory=dict)
     _names: dict[str, str] = field(default_factory=dict)  # of work, each once, however often it is written
-    _asked: dict[str, dict[tuple[bytes, bytes, bytes, bytes], Asked]] = field(default_factory=dict)
+    _asked: defaultdict[str, dict[Shapes, Asked]] = field(default_factory=lambda: defaultdict(dict))
 
     def losses(self) -> tuple[str, ...]:
         """What was left out, in words."""
@@ -78,7 +82,7 @@ def sorted_out(raw: Iterable[object]) -> Events:
 
 def _sort(out: Events, some: Sequence[object]) -> None:
     """Put records where they belong. A trace has hundreds of thousands, so most of it is done in place."""
-    host, threads = out.host, out.host.threads
+    host, threads, asked = out.host, out.host.threads, out._asked
     kinds = {category: (role, host.known[role], role in ON_GPU) for category, role in ROLE_OF_CATEGORY.items()}
     add_thread, add_told = host.thread.append, host.told.append
     add_start, add_end = host.start_ns.append, host.end_ns.append
@@ -113,7 +117,7 @@ def _sort(out: Events, some: Sequence[object]) -> None:
             if role is Role.CALL:
                 host.add_number(args.correlation)
             elif role is Role.OPERATOR and args.dims:
-                _add_shapes(out, told.name, args)
+                _add_shapes(host, told.name, args, asked[told.name])
         add_thread(thread)
         add_told(told)
         add_start(start_ns)
@@ -162,23 +166,21 @@ def _add_work(out: Events, role: Role, start_ns: int, end_ns: int, record: Recor
     out.gpu.append(GpuEvent(role, name, start_ns, end_ns, place, record.pid, record.tid, args, correlation))
 
 
-def _add_shapes(out: Events, name: str, args: Args) -> None:
+def _add_shapes(host: HostEvents, name: str, args: Args, known: dict[Shapes, Asked]) -> None:
     """Keep the shapes, the same ones once, and the own number of the operator that is added next."""
     dims: object = args.dims
-    if type(dims) is msgspec.Raw:  # from a file
-        texts = (bytes(dims), bytes(args.types), bytes(args.strides), bytes(args.concrete))
+    if type(dims) is not msgspec.Raw:  # not from a file
+        key = (_text(args.dims), _text(args.types), _text(args.strides), _text(args.concrete))
+    elif args.strides is UNSAID and args.concrete is UNSAID:  # before torch 2.0
+        key = (bytes(dims), bytes(args.types), b"", b"")
     else:
-        texts = (_text(args.dims), _text(args.types), _text(args.strides), _text(args.concrete))
-    known = out._asked.get(name)
-    if known is None:
-        known = out._asked[name] = {}
-    asked = known.get(texts)
+        key = (bytes(dims), bytes(args.types), bytes(args.strides), bytes(args.concrete))
+    asked = known.get(key)
     if asked is None:
-        asked = known[texts] = Asked(name, *texts)
-    at, number = len(out.host.told), args.external
-    out.host.asked[at] = asked
-    if type(number) is int:
-        out.host.external[number] = at
+        asked = known[key] = Asked(name, *key)
+    host.asked_at.append(len(host.told))
+    host.asked.append(asked)
+    host.external.append(args.external)
 
 
 def _text(value: object) -> bytes:

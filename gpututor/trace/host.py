@@ -71,8 +71,8 @@ class HostEvent(NamedTuple):
 class HostEvents:
     """Events in stored order; `thread` is a number of `threads`.
 
-    `call_at` and `call_number` hold driver's calls that have a correlation, `asked` operators whose shapes were
-    recorded, and `external` their own numbers; all of them give places in the columns.
+    `call_at` and `call_number` are places and correlations of driver's calls that have one; `asked_at`, `asked` and
+    `external` places, shapes and own numbers of operators whose shapes were recorded.
     """
 
     known: dict[Role, Names] = field(default_factory=lambda: {role: Names(role) for role in Role})
@@ -83,8 +83,9 @@ class HostEvents:
     end_ns: list[int] = field(default_factory=list)
     call_at: list[int] = field(default_factory=list)
     call_number: list[int] = field(default_factory=list)
-    asked: dict[int, Asked] = field(default_factory=dict)
-    external: dict[int, int] = field(default_factory=dict)
+    asked_at: list[int] = field(default_factory=list)
+    asked: list[Asked] = field(default_factory=list)
+    external: list[object] = field(default_factory=list)
     caller: dict[int, int] = field(default_factory=dict)  # numbers given to what had none, by place
 
     def add_number(self, number: object) -> None:
@@ -123,6 +124,8 @@ class HostEvents:
         kept = [k for k in range(len(self.told)) if k not in unwanted]
         now = {k: at for at, k in enumerate(kept)}
         calls = [(now[k], number) for k, number in zip(self.call_at, self.call_number, strict=True) if k in now]
+        rows = zip(self.asked_at, self.asked, self.external, strict=True)
+        told = [(now[k], asked, number) for k, asked, number in rows if k in now]
         return HostEvents(
             self.known,
             self.threads,
@@ -132,8 +135,9 @@ class HostEvents:
             [self.end_ns[k] for k in kept],
             [k for k, _ in calls],
             [number for _, number in calls],
-            {now[k]: asked for k, asked in self.asked.items() if k in now},
-            {number: now[k] for number, k in self.external.items() if k in now},
+            [k for k, _, _ in told],
+            [asked for _, asked, _ in told],
+            [number for _, _, number in told],
         )
 
     def spans(self, started: Mapping[int, GpuEvent], base_ns: int) -> list[Span]:

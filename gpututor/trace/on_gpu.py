@@ -59,6 +59,7 @@ class GpuSpans:
     parts: Mapping[int, Part]
     graphs: frozenset[int]
     base_ns: int
+    _streams: dict[Place, int] = field(default_factory=dict)
     _works: dict[tuple[object, ...], tuple[Activity, KernelWork]] = field(default_factory=dict)
 
     def spans(self, events: Sequence[GpuEvent]) -> list[Span]:
@@ -82,7 +83,9 @@ class GpuSpans:
             known = activity, work
             if key:
                 self._works[key] = known
-        lane = self.lanes.stream(e.place.device, e.place.stream)
+        lane = self._streams.get(e.place)
+        if lane is None:
+            lane = self._streams[e.place] = self.lanes.stream(device, e.place.stream)
         return Span(lane, known[0], e.name, e.start_ns - self.base_ns, e.end_ns - self.base_ns, e.correlation, known[1])
 
     def _other(self, e: GpuEvent) -> Span:

@@ -22,6 +22,8 @@ def parts_of(host: HostEvents, work: Sequence[GpuEvent], graphs: frozenset[int])
     """
     kernels = [e for e in work if e.role is Role.KERNEL]
     around = _around_calls(host, frozenset(e.correlation for e in kernels if e.correlation is not None))
+    shapes = dict(zip(host.asked_at, host.asked, strict=True))
+    named = {n: k for n, k in zip(host.external, host.asked_at, strict=True) if type(n) is int}
     groups: dict[int, list[GpuEvent]] = {}
     out: dict[int, Part] = {}
     for e in kernels:
@@ -31,15 +33,18 @@ def parts_of(host: HostEvents, work: Sequence[GpuEvent], graphs: frozenset[int])
         operator = around.get(e.correlation) if e.correlation is not None else None
         number = e.args.external
         if operator is None and type(number) is int and number != e.correlation:
-            operator = host.external.get(number)
-        if operator is None or operator not in host.asked:
+            operator = named.get(number)
+        if operator is None or operator not in shapes:
             out[id(e)] = OUTSIDE
         else:
             groups.setdefault(operator, []).append(e)
     demands: dict[int, Demand] = {}
     for operator, launched in groups.items():
-        asked = host.asked[operator]  # one object for the same shapes
+        asked = shapes[operator]  # one object for the same shapes
         demand = demands.get(id(asked)) or demands.setdefault(id(asked), demand_of(asked))
+        if len(launched) == len(demand.parts) == 1:
+            out[id(launched[0])] = demand.parts[0]
+            continue
         launched.sort(key=lambda e: e.start_ns)
         names, durations_ns = [e.name for e in launched], [e.end_ns - e.start_ns for e in launched]
         for e, part in zip(launched, shared_out(demand, names, durations_ns), strict=True):
