@@ -11,7 +11,7 @@ import msgspec
 
 from gpututor.errors import TimelineError
 from gpututor.trace.categories import ANOTHER_ACCELERATOR, ARROWS, ON_GPU, ROLE_OF_CATEGORY, Role
-from gpututor.trace.exact import FURTHEST_NS, whole_ns
+from gpututor.trace.exact import FURTHEST_NS, Lengths, whole_ns
 from gpututor.trace.host import HostEvents
 from gpututor.trace.on_gpu import GpuEvent, Place, place_of
 from gpututor.trace.records import NO_ARGS, UNSAID, Args, Asked, Record, record_of
@@ -51,6 +51,7 @@ class Events:
     dropped: Counter[str] = field(default_factory=Counter)
     another_accelerator: str | None = None
     _places: dict[tuple[object, ...], Place] = field(default_factory=dict)
+    _lengths: Lengths = field(default_factory=Lengths)
     _names: dict[str, str] = field(default_factory=dict)  # of work, each once, however often it is written
     _asked: defaultdict[str, dict[Shapes, Asked]] = field(default_factory=lambda: defaultdict(dict))
 
@@ -82,7 +83,7 @@ def sorted_out(raw: Iterable[object]) -> Events:
 
 def _sort(out: Events, some: Sequence[object]) -> None:
     """Put records where they belong. A trace has hundreds of thousands, so most of it is done in place."""
-    host, threads, asked = out.host, out.host.threads, out._asked
+    host, threads, asked, lengths = out.host, out.host.threads, out._asked, out._lengths
     kinds = {category: (role, host.known[role], role in ON_GPU) for category, role in ROLE_OF_CATEGORY.items()}
     add_thread, add_told = host.thread.append, host.told.append
     add_start, add_end = host.start_ns.append, host.end_ns.append
@@ -96,7 +97,7 @@ def _sort(out: Events, some: Sequence[object]) -> None:
         role, known, on_gpu = kind
         at, long = record.ts, record.dur
         start_ns = 1000 * at if type(at) is int else whole_ns(at)
-        long_ns = 1000 * long if type(long) is int else whole_ns(long)
+        long_ns = 1000 * long if type(long) is int else lengths[long] if type(long) is str else whole_ns(long)
         if start_ns is None or long_ns is None or not -FURTHEST_NS < start_ns <= start_ns + long_ns < FURTHEST_NS:
             _count(out, role, start_ns, long_ns)
             continue

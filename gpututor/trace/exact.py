@@ -13,7 +13,7 @@ from math import isfinite
 FURTHEST_NS = 10**19
 """Our limit: 300 years. A number beyond it is damage, not a time."""
 
-_DIGITS = 17  # more digits before the point than FURTHEST_NS has in µs
+_DIGITS = 20  # that FURTHEST_NS has
 
 
 def load_json(text: str) -> object:
@@ -34,22 +34,31 @@ def whole_ns(microseconds: object) -> int | None:
     """
     if type(microseconds) is not str:
         return _of_number(microseconds)
-    if microseconds[-4:-3] == "." and len(microseconds) <= 20:  # as Kineto writes them; 19 digits can't be too many
-        digits = microseconds[:-4] + microseconds[-3:]
-        if digits.isdecimal():
-            return int(digits)
     if len(microseconds) > 64:
         return None
     head, _, tail = microseconds.partition(".")
-    if head.isdecimal() and len(head) <= _DIGITS and len(tail) <= 3 and (not tail or tail.isdecimal()):
-        return _bounded(1000 * int(head) + int((tail + "000")[:3]))
+    digits = head + tail + "000"[len(tail) :]
+    if head and len(tail) <= 3 and len(digits) < _DIGITS and digits.isdecimal():
+        return int(digits)
     try:
         value = Decimal(microseconds)
     except InvalidOperation:
         return None
-    if not value.is_finite() or value.adjusted() > _DIGITS:
+    if not value.is_finite() or value.adjusted() > _DIGITS - 3:
         return None
     return _bounded(int((value * 1000).to_integral_value()))
+
+
+class Lengths(dict[str, int | None]):
+    """Nanoseconds of lengths that are written as text, each worked out once: the same ones come again and again."""
+
+    MOST = 65_536
+
+    def __missing__(self, microseconds: str) -> int | None:
+        if len(self) >= self.MOST:
+            self.clear()
+        ns = self[microseconds] = whole_ns(microseconds)
+        return ns
 
 
 def _of_number(microseconds: object) -> int | None:
