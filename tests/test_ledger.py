@@ -241,6 +241,24 @@ def test_a_gauge_without_numbers_is_none_with_a_reason():
     assert mfu.reason.startswith("1 of 3 kernels don't say their FLOP")
 
 
+def test_kernels_that_say_their_flop_give_a_bound_for_the_mfu():
+    v100 = card("V100-SXM2-16GB")
+    half = KernelWork(flop=v100.top_peak_flop_per_s * 1e-6 / 2, moved_bytes=1.0, n_blocks=80, blocks_per_sm=1)
+    blind = structs.replace(half, flop=None)
+    ledger = charge(draw(gpu="#.##", work=[half, blind], unit_ns=1000), v100)
+    (mfu,) = (r for r in rows(ledger) if r.name == "mfu")
+
+    assert ledger.mfu is None
+    assert ledger.mfu_at_least == pytest.approx(0.5 / 4)  # half the peak for 1 of 4 µs
+    assert mfu.reason.endswith("the others make it at least 12\N{NO-BREAK SPACE}%")
+
+
+def test_without_any_flop_there_is_no_bound_either():
+    blind = KernelWork(n_blocks=80, blocks_per_sm=1)
+
+    assert charge(draw(gpu="#.", work=[blind]), card("V100-SXM2-16GB")).mfu_at_least is None
+
+
 def test_a_ledger_prints_as_its_waterfall_with_the_reason_for_each_missing_gauge():
     text = str(charge(draw(host="PPaaaa..", gpu="......aa", label=Label(Origin.MEASURED, "some card"))))
 

@@ -14,6 +14,7 @@ Layout of version 1::
      "explained": "steps" | "span",                       # the window that gauges and findings are about
      "disagreement": text | null,                         # where the two windows would lead to different conclusions
      "gauges": {"busy_share", "gpu_util_share", "sm_fill_share", "mfu"}, "reasons": {gauge: text},
+     "mfu_at_least": number | null,                       # by the kernels whose FLOP are known; the MFU where all are
      "kernel_classes": {class: share of kernel time}, "tensor_cores": {"on", "off", "unknown": share of matrix kernels},
      "graph_share": number | null,                        # of the busy time, run from CUDA or HIP graphs; null: none
      "findings": [{"cause", "account", "share", "evidence", "change", "gain", "confidence", "why_so_sure", "lesson",
@@ -61,6 +62,7 @@ def document(one: Explained) -> dict[str, Any]:
             "mfu": ledger.mfu,
         },
         "reasons": dict(ledger.reasons),
+        "mfu_at_least": ledger.mfu_at_least,
         "kernel_classes": shares(classes),
         "tensor_cores": shares(cores),
         "graph_share": one.graph_share(),

@@ -99,6 +99,11 @@ class Ledger:
         return None if "mfu" in self.reasons else self.share(Account.USEFUL)
 
     @property
+    def mfu_at_least(self) -> float | None:
+        """The same where some kernels don't say their FLOP: what the others did of it. None without any, or a peak."""
+        return self.share(Account.USEFUL) or self.mfu
+
+    @property
     def samples_per_s(self) -> float | None:
         """Samples of the window's steps per second of wall time; None with a reason."""
         return None if self.n_samples is None else self.n_samples * NS_PER_S / self.window_ns

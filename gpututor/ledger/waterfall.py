@@ -30,6 +30,9 @@ class Row:
     reason: str | None = None
 
 
+WORTH_SAYING_SHARE = 0.001
+"""Our choice: an MFU of "at least" less than that says nothing."""
+
 GAUGES = {
     "wall": ("wall time", ()),
     "busy": ("busy", IDLE),
@@ -75,4 +78,7 @@ def _rows(ledger: Ledger, empty: bool) -> Iterator[Row]:
                 level_ns = after_ns
         level = level_ns / window_ns
         reason = ledger.reasons.get(name)
+        least = ledger.mfu_at_least or 0
+        if name == "mfu" and reason and least >= WORTH_SAYING_SHARE:
+            reason += f"; the others make it at least {percent(least)}"
         yield Row("gauge", name, label, None if reason else level, 0.0, level, level_ns, reason=reason)
