@@ -94,7 +94,8 @@ class KernelWork(msgspec.Struct, frozen=True, gc=False):
     `flop` counts a multiply-add as two. `moved_bytes` is traffic to and from GPU
     memory. `n_blocks` thread blocks were launched, of which at most
     `blocks_per_sm` are resident on one SM. `useful_flop` leaves out recomputation and padding. `flop_unknown` says why
-    `flop` is None, where the source says it. `from_graph` is True where a CUDA or HIP graph ran it.
+    `flop` is None, where the source says it. `from_graph` is True where a CUDA or HIP graph ran it. `group` tells the
+    process group of a collective from others.
     """
 
     kind: str = "kernel"
@@ -107,6 +108,7 @@ class KernelWork(msgspec.Struct, frozen=True, gc=False):
     useful_flop: float | None = None
     flop_unknown: str | None = None
     from_graph: bool | None = None
+    group: str | None = None
 
 
 class Span(msgspec.Struct, frozen=True, gc=False):

@@ -87,7 +87,7 @@ def to_bytes(timeline: Timeline) -> bytes:
                 w.number_format,
                 w.tensor_core,
                 w.useful_flop,
-                *((w.flop_unknown, w.from_graph) if w.flop_unknown or w.from_graph is not None else ()),
+                *_told_last(w),
             ]
             for w in works
         ],
@@ -96,6 +96,14 @@ def to_bytes(timeline: Timeline) -> bytes:
         "losses": list(timeline.losses),
     }
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def _told_last(work: KernelWork) -> list[object]:
+    """The fields that few kernels have, up to the last one that this one has."""
+    fields: list[object] = [work.flop_unknown, work.from_graph, work.group]
+    while fields and fields[-1] is None:
+        fields.pop()
+    return fields
 
 
 def is_one(path: Path) -> bool:

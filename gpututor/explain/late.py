@@ -17,23 +17,27 @@ from gpututor.timeline import Activity, Span, Timeline
 LEAST_MATCHED_SHARE = 0.5
 """Our choice: where most collectives have no partner, the traces are of different work or of different times."""
 
-ByName = Mapping[str, Sequence[Span]]
+Kind = tuple[str, str | None]
+"""Name of a collective, and its process group where the trace tells it."""
+
+ByKind = Mapping[Kind, Sequence[Span]]
 
 
-def collectives(timeline: Timeline, device: int | None) -> dict[str, list[Span]]:
-    """Collectives of one GPU by name, in order."""
+def collectives(timeline: Timeline, device: int | None) -> dict[Kind, list[Span]]:
+    """Collectives of one GPU by name and process group, in order."""
     own = {k for k, lane in enumerate(timeline.lanes) if device is None or lane.device in (None, device)}
-    found: dict[str, list[Span]] = {}
+    found: dict[Kind, list[Span]] = {}
     for span in sorted((s for s in timeline.on(Activity.COLLECTIVE) if s.lane in own), key=lambda s: s.start_ns):
-        found.setdefault(span.name, []).append(span)
+        found.setdefault((span.name, span.work.group if span.work else None), []).append(span)
     return found
 
 
-def awaited(ranks: Sequence[ByName], names: Sequence[str], own: int, *, one_clock: bool) -> Awaited | None:
+def awaited(ranks: Sequence[ByKind], names: Sequence[str], own: int, *, one_clock: bool) -> Awaited | None:
     """The waits of rank `own`; None where there is one rank only, or too few collectives have partners on all.
 
-    Collectives are partners that have the same name, of which every rank has equally many, and the same place among
-    them. With one clock they must also run at the same time.
+    Collectives are partners that have the same name and process group, of which every rank has equally many, and the
+    same place among them. Where the group is known, ranks without any of it aren't in it. With one clock they must also
+    run at the same time.
     """
     n_own = sum(len(spans) for spans in ranks[own].values())
     if len(ranks) < 2 or not n_own:
@@ -41,9 +45,10 @@ def awaited(ranks: Sequence[ByName], names: Sequence[str], own: int, *, one_cloc
     intervals: list[tuple[int, int]] = []
     last = Counter[str]()
     n_matched = 0
-    for name, spans in ranks[own].items():
-        everywhere = [rank.get(name, ()) for rank in ranks]
-        if any(len(each) != len(spans) for each in everywhere):
+    for kind, spans in ranks[own].items():
+        members = [k for k, rank in enumerate(ranks) if kind in rank or kind[1] is None]
+        everywhere = [ranks[k].get(kind, ()) for k in members]
+        if len(members) < 2 or any(len(each) != len(spans) for each in everywhere):
             continue
         for partners in zip(*everywhere, strict=True):
             starts = [s.start_ns if one_clock else -s.duration_ns for s in partners]
@@ -51,9 +56,9 @@ def awaited(ranks: Sequence[ByName], names: Sequence[str], own: int, *, one_cloc
                 continue
             n_matched += 1
             latest = max(range(len(starts)), key=starts.__getitem__)
-            last[names[latest]] += 1
-            mine = partners[own]
-            intervals.append((mine.start_ns, mine.start_ns + starts[latest] - starts[own]))
+            last[names[members[latest]]] += 1
+            me = members.index(own)
+            intervals.append((partners[me].start_ns, partners[me].start_ns + starts[latest] - starts[me]))
     if n_matched < LEAST_MATCHED_SHARE * n_own:
         return None
     return Awaited(tuple(intervals), n_matched, tuple(last.most_common()))

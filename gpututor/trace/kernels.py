@@ -75,7 +75,15 @@ def work_of(name: str, args: Args, sm: Sm, part: Part | None = None, from_graph:
         moved_bytes=part.moved_bytes if part else None,
         flop_unknown=part.why if part else None,
         from_graph=from_graph,
+        group=_group(args),
     )
+
+
+def _group(args: Args) -> str | None:
+    """The process group of a collective, by its name and its ranks, where the trace has them."""
+    if args.group is None and args.group_ranks is None:
+        return None
+    return f"{args.group} {args.group_ranks}"[:200]
 
 
 def _format_of_numbers(number_format: str | None, tensor_core: bool | None, kind: str) -> str | None:

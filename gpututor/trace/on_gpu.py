@@ -73,14 +73,14 @@ class GpuSpans:
         key: tuple[object, ...] = ()
         try:
             sizes = (*(args.grid or ()), None, *(args.block or ()), None, args.registers, args.smem_bytes)
-            key = (e.name, device, sizes, from_graph, part, told)
+            key = (e.name, device, sizes, from_graph, part, told, args.collective, args.group, args.group_ranks)
             known = self._works.get(key)
         except TypeError:  # a number where a list belongs, or a list in place of a number
             key, known = (), None
         if known is None:
-            activity = Activity.COLLECTIVE if COLLECTIVE.search(e.name) else Activity.KERNEL
+            talks = bool(COLLECTIVE.search(e.name)) or (isinstance(args.collective, str) and args.collective != "")
             work = work_in(args) or work_of(e.name, args, self.sms.get(device, Sm()), part, from_graph)
-            known = activity, work
+            known = Activity.COLLECTIVE if talks else Activity.KERNEL, work
             if key:
                 self._works[key] = known
         lane = self._streams.get(e.place)

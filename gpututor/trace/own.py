@@ -15,7 +15,7 @@ from gpututor.trace.categories import PAUSE_MARK, START_UP_MARK, WAIT_MARK
 from gpututor.trace.records import OURS, Args
 
 MARKS = {PAUSE_MARK: Activity.PAUSE, START_UP_MARK: Activity.STARTUP, WAIT_MARK: Activity.COMM_WAIT}
-TEXTS = frozenset({"kind", "number_format", "flop_unknown"})
+TEXTS = frozenset({"kind", "number_format", "flop_unknown", "group"})
 COUNTS = frozenset({"n_blocks", "blocks_per_sm"})
 _KNOWN = {field.name for field in structs.fields(KernelWork)}
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from gpututor import timeline_file
 from gpututor.causes import Cause
 from gpututor.explain import explain
 from gpututor.explain.late import awaited, collectives
 from gpututor.explain.ranks import across
+from gpututor.timeline import Activity, KernelWork
+from gpututor.trace import read
 from tests.draw import draw
 from tests.explain.written import JobTrace
 
@@ -51,6 +54,41 @@ def test_one_rank_alone_waits_for_nobody():
 
 def test_without_collectives_nothing_is_said():
     assert waits("####", "####") is None
+
+
+def in_group(row, group):
+    """Collectives of a drawn GPU, as if they said this process group."""
+    return {(name, group): spans for (name, _), spans in collectives(draw(gpu=row), None).items()}
+
+
+def test_a_rank_waits_for_those_of_its_own_process_group_only():
+    """Of four ranks two and two talk, in collectives of one name, as many each; the last one is in the other group."""
+    rows = ((".MMMMMMM", "a"), ("..MMMMMM", "a"), (".MMMMMMM", "b"), ("......MM", "b"))
+    ranks = [in_group(row, group) for row, group in rows]
+
+    found = awaited(ranks, ["0", "1", "2", "3"], 0, one_clock=True)
+
+    assert found.intervals_ns == ((1000, 2000),)
+    assert found.last == (("1", 1),)
+    assert awaited(ranks, ["0", "1", "2", "3"], 2, one_clock=True).intervals_ns == ((1000, 6000),)
+
+
+def test_a_kernel_that_names_its_collective_is_one_whatever_it_is_called():
+    """As in traces of libraries of other names; the group is the one that the record tells."""
+    talking = {"Collective name": "allreduce", "Process Group Name": "3", "Process Group Ranks": "[0, 2]"}
+    kernel = {"ph": "X", "cat": "kernel", "name": "ours", "ts": 5, "dur": 9, "pid": 0, "tid": 7}
+
+    (one,) = read([kernel | {"args": {"device": 0, "stream": 7, **talking}}]).spans
+
+    assert one.activity is Activity.COLLECTIVE
+    assert one.work.group == "3 [0, 2]"
+
+
+def test_a_saved_timeline_keeps_the_group(tmp_path):
+    timeline = draw(gpu="##", work=KernelWork(group="3 [0, 2]"))
+    timeline_file.save(timeline, tmp_path / "t.json")
+
+    assert timeline_file.load(tmp_path / "t.json") == timeline
 
 
 def job(device, begins_us, ends_us=960):
