@@ -83,6 +83,14 @@ def test_a_launched_kernel_that_starts_much_later_waits_for_something_unknown():
     assert charged[A.UNKNOWN_IDLE] == MS - LONGEST_LAUNCH_LATENCY_NS
 
 
+def test_the_way_to_a_kernel_is_counted_from_the_kernel_also_where_the_window_ends_before():
+    timeline = draw(host="aS...", gpu="...aa", window=(0, 2), unit_ns=MS)
+
+    charged = charge(timeline).charged_ns
+
+    assert (charged[A.LAUNCH_OVERHEAD], charged[A.UNKNOWN_IDLE]) == (MS, MS)
+
+
 def test_the_innermost_span_decides():
     assert charged_us(draw(host=("PPPPPP", ".IIII.", "..CC.."), gpu="......")) == {
         A.LAUNCH_OVERHEAD: 2,

@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpututor.cards import card
-from gpututor.ledger import IDLE, Account, charge, rows, waits, without
+from gpututor.intervals import merged, overlap_ns
+from gpututor.ledger import IDLE, Account, Tally, charge, rows, waits, without
 from gpututor.ledger.threads import ACCOUNT_OF, calls_in_calls, edge_by_edge
-from gpututor.timeline import COMPUTING, KernelWork, Span, covered_ns
+from gpututor.timeline import COMPUTING, ON_HOST, Activity, KernelWork, Span, covered_ns
 from tests.draw import HOST, draw
 
 CARDS = (None, card("V100-SXM2-16GB"), card("T4"))
@@ -57,6 +58,37 @@ def test_accounts_are_not_negative_and_add_up_to_the_window_exactly(timeline, on
 
     assert all(isinstance(ns, int) and ns >= 0 for ns in ledger.charged_ns.values())
     assert sum(ledger.charged_ns.values()) == timeline.duration_ns
+
+
+@settings(max_examples=200, deadline=None)
+@given(drawings(), st.lists(st.tuples(st.integers(0, 24), st.integers(1, 24)), min_size=1, max_size=3))
+def test_windows_charged_together_are_those_charged_one_by_one(timeline, windows):
+    tally = Tally(timeline)
+    for start, length in windows:
+        window = timeline.through(start * 500, (start + length) * 500)
+
+        assert charge(window, CARDS[1], tally=tally) == charge(window, CARDS[1])
+
+
+@settings(max_examples=100, deadline=None)
+@given(drawings(), st.lists(st.sampled_from(list(Activity)), max_size=3))
+def test_spans_are_found_by_activity_and_lane_as_by_looking_at_each(timeline, activities):
+    assert list(timeline.on(*activities)) == [s for s in timeline.spans if s.activity in activities]
+    assert [list(lane) for lane in timeline.by_lane] == [
+        [s for s in timeline.spans if s.lane == k] for k in range(len(timeline.lanes))
+    ]
+    assert sorted(map(repr, timeline.on_gpus())) == sorted(repr(s) for s in timeline.spans if s.activity not in ON_HOST)
+
+
+intervals = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40))).map(merged)
+
+
+@given(intervals, intervals)
+def test_the_overlap_is_what_is_in_both_instant_by_instant(some, others):
+    def instants(each):
+        return {at for start, end in each for at in range(start, end)}
+
+    assert overlap_ns(some, others) == len(instants(some) & instants(others))
 
 
 @settings(max_examples=150, deadline=None)

@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gpututor.intervals import merged, overlap_ns
 from gpututor.ledger import Account, Piece
 from gpututor.ledger.interruptions import ACCOUNT_OF_INTERRUPTION, Interruption, interrupting
-from gpututor.timeline import Span, merged, overlap_ns
+from gpututor.timeline import Span
 
 COMPILES = (Interruption.COMPILING, Interruption.TUNING, Interruption.LOADING)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from gpututor.intervals import merged
 from gpututor.ledger import Account, Piece
-from gpututor.timeline import Activity, Span, merged
+from gpututor.timeline import Activity, Span
 
 ACCOUNT_OF_ACTIVITY = {
     Activity.KERNEL: Account.BUSY_UNSPLIT,

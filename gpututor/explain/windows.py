@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpututor.intervals import merged, overlap_ns
 from gpututor.ledger import Ledger, Tally, charge
 from gpututor.ledger.device import State
-from gpututor.timeline import Activity, Span, Timeline, covered_ns, merged, overlap_ns
+from gpututor.timeline import Activity, Span, Timeline, covered_ns
 
 
 @dataclass(frozen=True, slots=True)

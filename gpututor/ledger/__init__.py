@@ -2,9 +2,10 @@
 
 from gpututor.ledger.accounts import BUSY, IDLE, MEANING, SLOW, UNFILLED, Account
 from gpututor.ledger.book import Ledger, without
-from gpututor.ledger.charge import Tally, TwoWindows, charge, charge_both, waits
+from gpututor.ledger.charge import TwoWindows, charge, charge_both, waits
 from gpututor.ledger.piece import Piece
 from gpututor.ledger.sampled import LONGEST_PERIOD_S, SHORTEST_PERIOD_S, gpu_util_samples
+from gpututor.ledger.tally import Tally
 from gpututor.ledger.waterfall import Row, rows
 
 __all__ = [

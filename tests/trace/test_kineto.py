@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpututor.errors import NoKernels, TimelineError
-from gpututor.timeline import Activity, LaneKind, Origin, covered_ns, merged
+from gpututor.intervals import merged
+from gpututor.timeline import Activity, LaneKind, Origin, covered_ns
 from gpututor.trace import read
 
 US = 1000
