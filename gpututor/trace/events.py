@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from itertools import islice, pairwise
 
@@ -55,6 +55,12 @@ class Events:
     _names: dict[str, str] = field(default_factory=dict)  # of work, each once, however often it is written
     _asked: defaultdict[str, dict[Shapes, Asked]] = field(default_factory=lambda: defaultdict(dict))
 
+    @property
+    def n_kept(self) -> int:
+        """How many records are in memory in some form."""
+        kinds: tuple[Sized, ...] = (self.host.told, self.gpu, self.marks, self.arrows, self.thread_names)
+        return sum(len(each) for each in kinds)
+
     def losses(self) -> tuple[str, ...]:
         """What was left out, in words."""
         return tuple(f"{what}: {n:,}" for what, n in self.dropped.items())
@@ -74,7 +80,7 @@ def sorted_out(raw: Iterable[object]) -> Events:
     records = iter(raw)
     while some := list(islice(records, AT_A_TIME)):
         _sort(out, some)
-        if len(out.host.told) + len(out.gpu) > MOST_EVENTS:
+        if out.n_kept > MOST_EVENTS:
             raise TimelineError(f"there are more than {MOST_EVENTS:,} events in this trace; record fewer steps")
     _without_lost_times(out)
     _without_doubles(out)

@@ -51,7 +51,7 @@ def read(
     in_stream_order(found.gpu, found.dropped)
     steps = _steps(found.marks)
     window_ns = (steps[0].start_ns, steps[-1].end_ns) if steps else _device_window_ns(found.gpu)
-    base_ns = min(window_ns[0], *found.starts_ns())
+    base_ns = min([window_ns[0], *found.starts_ns()])
     lanes = Lanes()
     devices = _devices(document.header)
     spans = _spans(found, lanes, {k: sm_of(d) for k, d in devices.items()}, base_ns)

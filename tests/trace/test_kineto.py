@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gpututor.errors import NoKernels, TimelineError
 from gpututor.intervals import merged
 from gpututor.timeline import Activity, LaneKind, Origin, covered_ns
-from gpututor.trace import read
+from gpututor.trace import events, read
 
 US = 1000
 ON_GPU = (
@@ -195,6 +195,23 @@ def test_streams_of_two_gpus_are_told_apart():
     other = event("kernel", "gemm", 100, 20, 1, 7, device=1, stream=7)
 
     assert [lane.device for lane in read([kernel(), other]).lanes] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        call("cudaLaunchKernel", 1, 1),
+        kernel(),
+        event("user_annotation", "said", 1, 1),
+        {"ph": "s", "name": "ac2g"},
+        {"ph": "M", "name": "thread_name", "args": {"name": "one"}},
+    ],
+)
+def test_more_records_of_any_kind_than_memory_is_for_are_refused(monkeypatch, record):
+    monkeypatch.setattr(events, "MOST_EVENTS", 100)
+
+    with pytest.raises(TimelineError, match="more than 100 events"):
+        read([record | {"ts": k, "pid": k} for k in range(200)])
 
 
 # --- work and label -------------------------------------------------------------------------------------------------
