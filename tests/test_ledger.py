@@ -182,6 +182,15 @@ def test_windows_that_disagree_say_so():
     assert charge_both(draw(gpu="##########")).disagreement is None
 
 
+def test_steps_that_are_only_a_part_of_the_time_on_the_gpu_are_named_as_that():
+    """The first kernels are those of a warm-up with long pauses, before the steps."""
+    said = charge_both(draw(gpu="#....#..#####", window=(8, 13))).disagreement
+
+    assert said.replace("\N{NO-BREAK SPACE}", " ") == (
+        "in the steps the GPU is 100 % busy, from its first kernel to its last 54 %; the difference is time outside the steps"
+    )
+
+
 def test_a_device_window_without_kernels_is_refused():
     with pytest.raises(TimelineError, match="no kernel ran"):
         charge(draw(copy=">>"), window="device")

@@ -96,9 +96,12 @@ class TwoWindows:
             return "no kernel ran, so there is no span from first to last kernel to compare with"
         if abs(self.device.busy_share - self.steps.busy_share) <= WORTH_SAYING_SHARE:
             return None
+        wider = self.device.window_ns > self.steps.window_ns
+        where = "in the steps" if wider else "over the whole window"
+        what = "outside the steps" if wider else "before the first kernel or after the last"
         return (
-            f"over the whole window the GPU is {percent(self.steps.busy_share)} busy, from its first kernel to its "
-            f"last {percent(self.device.busy_share)}; the difference is time before the first kernel or after the last"
+            f"{where} the GPU is {percent(self.steps.busy_share)} busy, from its first kernel to its "
+            f"last {percent(self.device.busy_share)}; the difference is time {what}"
         )
 
 
