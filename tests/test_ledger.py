@@ -187,7 +187,8 @@ def test_steps_that_are_only_a_part_of_the_time_on_the_gpu_are_named_as_that():
     said = charge_both(draw(gpu="#....#..#####", window=(8, 13))).disagreement
 
     assert said.replace("\N{NO-BREAK SPACE}", " ") == (
-        "in the steps the GPU is 100 % busy, from its first kernel to its last 54 %; the difference is time outside the steps"
+        "in the steps the GPU is 100 % busy, from its first kernel to its last 54 %; "
+        "the difference is time outside the steps"
     )
 
 
