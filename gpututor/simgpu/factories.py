@@ -14,7 +14,7 @@ import torch
 from gpututor.simgpu.dispatch import compute_and_plan, enter
 from gpututor.simgpu.private.operators import COPY_FROM, ITEM
 from gpututor.simgpu.session import current
-from gpututor.simgpu.special import values
+from gpututor.simgpu.special import copy_in, values
 from gpututor.simgpu.tensor import SimTensor
 
 DIRECT = (
@@ -63,10 +63,18 @@ def _direct(op: Any) -> Callable[..., Any]:
 
 
 def copy_from(source: Any, target: Any, non_blocking: bool = False) -> Any:
-    """Reached inside `torch.tensor(…, device="simgpu")`, where the tensor class is passed by."""
+    """Reached inside `torch.tensor(…, device="simgpu")`, where the tensor class is passed by.
+
+    Numbers from the host come in a copy that the host waits for, as with CUDA: torch makes a tensor on the CPU and moves
+    it. Source: pytorch/pytorch torch/csrc/utils/tensor_new.cpp, internal_new_from_data.
+    """
     if current.session.remote is not None:
         return current.session.remote.copy_from(source, target)
     if type(target) is SimTensor:
+        if type(source) is not SimTensor:
+            copy_in(
+                current.session, "copy to the GPU", source, target.form.n_bytes, non_blocking, target.form.device.index
+            )
         if target.host is not None:
             target.host.copy_(values(source, "copying"))
     else:

@@ -136,6 +136,28 @@ def test_a_copy_from_a_pinned_factory_need_not_block(sim):
     assert (copy.pinned, copy.blocking) == (True, False)
 
 
+@pytest.mark.parametrize(
+    ("make", "n_bytes"),
+    [
+        pytest.param(lambda: torch.tensor([1.0, 2.0, 3.0], device=ON), 12, id="numbers"),
+        pytest.param(lambda: torch.tensor(5, device=ON), 8, id="one number"),
+        pytest.param(lambda: torch.as_tensor(np.zeros(4), device=ON), 32, id="an array"),
+    ],
+)
+def test_numbers_come_to_the_card_in_a_copy_that_the_host_waits_for(sim, make, n_bytes):
+    make()
+    (copy,) = [e for e in sim.tape.entries if isinstance(e, CopyCall)]
+
+    assert (copy.to_gpu, copy.n_bytes, copy.pinned, copy.blocking) == (True, n_bytes, False, True)
+
+
+def test_what_is_made_on_the_card_is_no_copy(sim):
+    torch.full((3,), 2.0, device=ON)
+    torch.scalar_tensor(2.0, device=ON)
+
+    assert not any(isinstance(e, CopyCall) for e in sim.tape.entries)
+
+
 def test_pinning_on_the_device_is_refused(sim):
     with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):
         torch.zeros(3, device=ON, pin_memory=True)
