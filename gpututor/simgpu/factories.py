@@ -65,8 +65,8 @@ def _direct(op: Any) -> Callable[..., Any]:
 def copy_from(source: Any, target: Any, non_blocking: bool = False) -> Any:
     """Reached inside `torch.tensor(…, device="simgpu")`, where the tensor class is passed by.
 
-    Numbers from the host come in a copy that the host waits for, as with CUDA: torch makes a tensor on the CPU and moves
-    it. Source: pytorch/pytorch torch/csrc/utils/tensor_new.cpp, internal_new_from_data.
+    Numbers from the host come in a copy that the host waits for, as with CUDA: torch makes a tensor on the CPU and
+    moves it. Source: pytorch/pytorch torch/csrc/utils/tensor_new.cpp, internal_new_from_data.
     """
     if current.session.remote is not None:
         return current.session.remote.copy_from(source, target)

@@ -115,6 +115,12 @@ def local_scalar(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[
     return op(values(source, "a decision, a size or an index"))
 
 
+@special(operators.COMPATIBLE)
+def compatible(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Whether a parameter may take over another tensor's memory, which `Module.to` asks of two devices' tensors."""
+    return op.decompose(*args, **kwargs)
+
+
 @special(aten.equal.default)
 def equal(session: Session, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`torch.equal` answers the host, so it waits."""

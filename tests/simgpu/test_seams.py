@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from gpututor.errors import NumericsOff, SessionRunning
+from gpututor.model.tape import CopyCall
 from gpututor.simgpu import simulated_gpu
 
 
@@ -195,6 +196,22 @@ def test_inside_a_users_dispatch_mode_factories_still_work(sim):
         x = torch.tensor([1.0, 2.0], device="simgpu") + torch.zeros(2, device="simgpu")
 
     assert x.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("within", [torch.inference_mode, torch.no_grad])
+def test_a_module_moves_to_the_card_under_inference_mode_too(within):
+    with simulated_gpu() as sim:
+        net = torch.nn.Linear(3, 2)
+        kept = net.weight.tolist()
+        with within():
+            net.to("simgpu")
+            answer = net(torch.ones(1, 3).to("simgpu"))
+        copied = [e.n_bytes for e in sim.tape.entries if isinstance(e, CopyCall) and e.to_gpu]
+
+    assert net.weight.device.type == "simgpu"
+    assert net.weight.tolist() == kept
+    assert answer.shape == (1, 2)
+    assert copied == [4 * 6, 4 * 2, 4 * 3]  # weights, bias, the sample
 
 
 def test_inference_mode_gives_the_same_numbers(sim):

@@ -17,6 +17,11 @@ def _op(name: str, purpose: str, without: str) -> Any:
 
 TO_COPY = _op("_to_copy.default", "x.to(…) and x.cpu()", "nothing can be moved to the card or from it")
 ITEM = _op("_local_scalar_dense.default", "x.item(), which waits for the card", "no value can be read")
+COMPATIBLE = _op(
+    "_has_compatible_shallow_copy_type.default",
+    "what Module.to asks under inference_mode",
+    "no module can be moved there",
+)
 COPY_FROM = _op("_copy_from.default", "numbers that torch.tensor puts on the device by itself", "it fails")
 LEFT_ALIGNED = _op(
     "_nested_tensor_from_mask_left_aligned.default",
