@@ -18,7 +18,7 @@ PACKAGE = Path(gpututor.__file__).parent
 ORDER = (
     ("errors",),
     ("text", "progress", "marking"),
-    ("timeline",),
+    ("intervals", "timeline"),
     ("timeline_file",),
     ("paths", "tables", "hardware"),
     ("live", "event_file", "board"),

@@ -15,7 +15,7 @@ STYLE = """
 * { box-sizing: border-box }
 html { background: #fff; color: #14181d; -webkit-text-size-adjust: 100% }
 body { font: 9pt/1.32 "PT Sans", "Segoe UI", Helvetica, Arial, sans-serif; max-width: 186mm;
-  margin: 0 auto; padding: 8mm 0 }
+  margin: 0 auto; padding: 8mm 0; font-size-adjust: .5 }
 h1 { font: 600 20pt/1.1 Lora, Georgia, serif; margin: 0 0 1.5mm; overflow-wrap: anywhere }
 h2 { font: 600 12pt/1.2 Lora, Georgia, serif; margin: 4mm 0 1.5mm }
 p { margin: 0 0 2mm; overflow-wrap: anywhere }

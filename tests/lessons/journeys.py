@@ -66,7 +66,7 @@ class Journey:
         """Press the button."""
         page.page.get_by_role("button", name=RUN_BUTTON).first.click()
 
-    def wait_until_finished(self, page: Visit, within_s: float = 60.0) -> None:
+    def wait_until_finished(self, page: Visit, within_s: float = 240.0) -> None:
         """Until every later cell shows something and every chart is drawn."""
         page.page.wait_for_function(SHOWN, arg=self.later, timeout=within_s * 1000)
         for cell in self.charts:
